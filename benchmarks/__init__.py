@@ -1,1 +1,4 @@
-"""Side-by-side measurements, each a script: `python benchmarks/NAME.py`. Not part of the package."""
+"""Side-by-side measurements, each a script: `python benchmarks/NAME.py`.
+
+Not part of the package.
+"""

@@ -38,7 +38,8 @@ class BenchRow:
         p: Modulus.
         exact_seconds: Exact worst case over all a, b, c, with its enclosure; best of several runs.
         brute_force_seconds: Brute force, best of its runs.
-        brute_force_measured: False if the brute-force time was not measured but scaled from the largest measured size.
+        brute_force_measured: False if the brute-force time was not measured but scaled from the
+            largest measured size.
         ratio: brute_force_seconds / exact_seconds.
         agreement: |exact - brute force|, None where brute force was not run.
     """
@@ -89,7 +90,9 @@ class Benchmark:
         return next((row for row in self.rows if (row.d_mlp, row.p) == HEADLINE), None)
 
 
-def benchmark_sizes(neurons: Sequence[int] = NEURONS, moduli: Sequence[int] = MODULI) -> tuple[tuple[int, int], ...]:
+def benchmark_sizes(
+    neurons: Sequence[int] = NEURONS, moduli: Sequence[int] = MODULI
+) -> tuple[tuple[int, int], ...]:
     """Sizes (d_mlp, p): both ladders, with the other size at its smallest, at the headline's and at its largest."""
     d_levels = {min(neurons), max(neurons)} | ({HEADLINE[0]} & set(neurons))
     p_levels = {min(moduli), max(moduli)} | ({HEADLINE[1]} & set(moduli))
@@ -106,17 +109,19 @@ def run_benchmark(
 
     Args:
         sizes: (d_mlp, p) pairs.
-        brute_force_limit: Above this many d_mlp · p brute force is not run; its time is scaled from the largest
-            measured size and the row says so.
+        brute_force_limit: Above this many d_mlp · p brute force is not run; its time is scaled from
+            the largest measured size and the row says so.
         seed: Seed of phases and weights.
 
     Raises:
         BadConfig: if the limit leaves no size to measure brute force at.
     """
     if min(d * p for d, p in sizes) > brute_force_limit:
-        raise BadConfig(f"brute-force limit {brute_force_limit} is below every size; raise it so that one is measured")
-    # Once the allocator has seen a large array it keeps memory instead of asking the system each time; in a process
-    # that has loaded a model it has. Both methods gain.
+        raise BadConfig(
+            f"brute-force limit {brute_force_limit} is below every size; raise it so that one is measured"
+        )
+    # Once the allocator has seen a large array it keeps memory instead of asking the system each
+    # time; in a process that has loaded a model it has. Both methods gain.
     np.empty(3_000_000)
     rows: list[BenchRow] = []
     for d, p in sizes:
@@ -125,12 +130,18 @@ def run_benchmark(
         measured = d * p <= brute_force_limit
         agreement = None
         if measured:
-            seconds, brute = _best_time(partial(brute_force_error, scheme), runs=3 if d * p <= 5e7 else 1)
+            seconds, brute = _best_time(
+                partial(brute_force_error, scheme), runs=3 if d * p <= 5e7 else 1
+            )
             agreement = abs(exact.middle - brute.value)
         else:
-            last = max((row for row in rows if row.brute_force_measured), key=lambda row: row.d_mlp * row.p)
+            last = max(
+                (row for row in rows if row.brute_force_measured), key=lambda row: row.d_mlp * row.p
+            )
             seconds = last.brute_force_seconds * (d * p) / (last.d_mlp * last.p)
-        rows.append(BenchRow(d, p, exact_seconds, seconds, measured, seconds / exact_seconds, agreement))
+        rows.append(
+            BenchRow(d, p, exact_seconds, seconds, measured, seconds / exact_seconds, agreement)
+        )
     return Benchmark(tuple(rows), fit_ladders(rows))
 
 
@@ -150,10 +161,20 @@ def fit_ladders(rows: Sequence[BenchRow]) -> tuple[Ladder, ...]:
 
 def _ladder(method: str, variable: str, fixed: int, rows: Sequence[BenchRow]) -> Ladder:
     timed = sorted(
-        (getattr(row, variable), row.exact_seconds if method == "exact" else row.brute_force_seconds) for row in rows
+        (
+            getattr(row, variable),
+            row.exact_seconds if method == "exact" else row.brute_force_seconds,
+        )
+        for row in rows
     )
     x, y = np.log(np.array(timed)).T
-    return Ladder(method, variable, fixed, float(np.polyfit(x, y, 1)[0]), float((y[-1] - y[-2]) / (x[-1] - x[-2])))
+    return Ladder(
+        method,
+        variable,
+        fixed,
+        float(np.polyfit(x, y, 1)[0]),
+        float((y[-1] - y[-2]) / (x[-1] - x[-2])),
+    )
 
 
 def random_scheme(n: int, p: int, rng: np.random.Generator) -> Scheme:
@@ -176,7 +197,9 @@ def _best_time(call: Callable[[], T], runs: int) -> tuple[float, T]:
 
 def main() -> None:
     """Print the measurements: a table, or one JSON document."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
         "--brute-force-limit",
         type=int,
@@ -185,31 +208,45 @@ def main() -> None:
         help="measure brute force up to d_mlp · p = N; beyond, its time is scaled up and marked as not measured",
     )
     parser.add_argument(
-        "--largest", type=int, metavar="N", help="leave out sizes with d_mlp · p above N (a quick look)"
+        "--largest",
+        type=int,
+        metavar="N",
+        help="leave out sizes with d_mlp · p above N (a quick look)",
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of phases and weights")
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
     options = parser.parse_args()
-    sizes = [(d, p) for d, p in benchmark_sizes() if options.largest is None or d * p <= options.largest]
+    sizes = [
+        (d, p) for d, p in benchmark_sizes() if options.largest is None or d * p <= options.largest
+    ]
     if not sizes:
-        parser.error(f"--largest {options.largest} leaves no size; the smallest is 512 × 59 = 30208")
+        parser.error(
+            f"--largest {options.largest} leaves no size; the smallest is 512 × 59 = 30208"
+        )
     try:
         result = run_benchmark(sizes, options.brute_force_limit, options.seed)
     except BadConfig as error:
         parser.error(str(error))
     if options.json:
         headline = None if result.headline is None else dataclasses.asdict(result.headline)
-        rows, exponents = ([dataclasses.asdict(one) for one in many] for many in (result.rows, result.ladders))
+        rows, exponents = (
+            [dataclasses.asdict(one) for one in many] for many in (result.rows, result.ladders)
+        )
         print(json.dumps({"rows": rows, "exponents": exponents, "headline": headline}))
         return
     from rich.console import Console
 
     header = ("d_mlp × p", "exact", "brute force", "ratio", "difference")
-    Table("Worst error over all a, b, c of one rule", header, [_cells(r) for r in result.rows], left=()).print(
-        Console()
-    )
+    Table(
+        "Worst error over all a, b, c of one rule",
+        header,
+        [_cells(r) for r in result.rows],
+        left=(),
+    ).print(Console())
     if not all(row.brute_force_measured for row in result.rows):
-        print("(…) brute force was not measured there: its time is scaled up from the largest measured size")
+        print(
+            "(…) brute force was not measured there: its time is scaled up from the largest measured size"
+        )
     for ladder in result.ladders:
         other = "d_mlp" if ladder.variable == "p" else "p"
         print(

@@ -1,10 +1,11 @@
 """Operations and seconds of each strategy beside brute force, on hand-built models with noise, in one run.
 
-The fair rival of every proof is brute force as an expert would do it, `brute_force_in_float64`: all logits by BLAS,
-with a proved forward error. Seconds depend on the machine and on who else uses it; what is compared is seconds of
-one run, and `--repeat 3` shows how far they scatter.
+The fair rival of every proof is brute force as an expert would do it, `brute_force_in_float64`: all
+logits by BLAS, with a proved forward error. Seconds depend on the machine and on who else uses it;
+what is compared is seconds of one run, and `--repeat 3` shows how far they scatter.
 
-Run: python benchmarks/certify.py [--moduli 59,113,…] [--neurons 512,…] [--noise X] [--seed S] [--repeat N] [--json]
+Run: python benchmarks/certify.py [--moduli 59,113,…] [--neurons 512,…] [--noise X] [--seed S]
+[--repeat N] [--json]
 """
 
 import argparse
@@ -34,10 +35,11 @@ RIVAL = "brute force in float64"
 NOISE = 0.001
 # Proofs in Python integers up to this many of brute force's operations: minutes beyond.
 EXACT_LIMIT = 2e9
-# float64 brute force looks at all tokens a up to this many operations; beyond, at every 16th, and its time counts 16
-# times.
+# float64 brute force looks at all tokens a up to this many operations; beyond, at every 16th, and
+# its time counts 16 times.
 WHOLE_LIMIT, STRIDE = 2e12, 16
-# Inputs (a, b) that are multiplied at once: two matrices of that many rows stay in the cache of a small machine.
+# Inputs (a, b) that are multiplied at once: two matrices of that many rows stay in the cache of a
+# small machine.
 ROWS = 2048
 UNIT = 2.0**-53
 
@@ -53,7 +55,8 @@ class CertifyRow:
         flops: Operations beyond the collapse (an MLP has none to collapse).
         seconds: Time to prove, of each repetition.
         brute_force_flops: Operations of brute force.
-        brute_force_seconds: Time of brute force in float64 with its proved error, of each repetition.
+        brute_force_seconds: Time of brute force in float64 with its proved error, of each
+            repetition.
         certified_share: Share of the inputs proved right.
         margin_lower_bound: On those; None when there are none.
     """
@@ -71,7 +74,9 @@ class CertifyRow:
     @property
     def times_faster(self) -> tuple[float, float]:
         """Smallest and largest of brute force's seconds over this strategy's, repetition by repetition."""
-        ratios = [brute / mine for brute, mine in zip(self.brute_force_seconds, self.seconds, strict=True)]
+        ratios = [
+            brute / mine for brute, mine in zip(self.brute_force_seconds, self.seconds, strict=True)
+        ]
         return min(ratios), max(ratios)
 
 
@@ -100,9 +105,15 @@ class CertifyBenchmark:
     exponents: dict[str, Exponent]
 
 
-def bench_sizes(moduli: Sequence[int] = MODULI, widths: Sequence[int] = WIDTHS) -> tuple[tuple[int, int], ...]:
+def bench_sizes(
+    moduli: Sequence[int] = MODULI, widths: Sequence[int] = WIDTHS
+) -> tuple[tuple[int, int], ...]:
     """Every modulus at the first width, every width at the first modulus, and the largest of both."""
-    sizes = [(p, widths[0]) for p in moduli] + [(moduli[0], d) for d in widths[1:]] + [(moduli[-1], widths[-1])]
+    sizes = (
+        [(p, widths[0]) for p in moduli]
+        + [(moduli[0], d) for d in widths[1:]]
+        + [(moduli[-1], widths[-1])]
+    )
     return tuple(dict.fromkeys(sizes))
 
 
@@ -114,12 +125,14 @@ def run_certify_bench(
 ) -> CertifyBenchmark:
     """Build a model of each size and prove what it does with every strategy that can take it.
 
-    `moments` in integers is what `certify` runs up to p = 211, and has a certificate; in float64 it is measured along
-    the whole ladder.
+    `moments` in integers is what `certify` runs up to p = 211, and has a certificate; in float64 it
+    is measured along the whole ladder.
     """
     rows: list[CertifyRow] = []
     for p, d_mlp in sizes:
-        model = build_mlp(Recipe(p, best_keys(p, np.random.default_rng(seed)), d_mlp, noise=noise, seed=seed))
+        model = build_mlp(
+            Recipe(p, best_keys(p, np.random.default_rng(seed)), d_mlp, noise=noise, seed=seed)
+        )
         strategies: dict[str, Strategy] = {"moments in float64": Moments(largest_integer_p=0)}
         if p <= Moments().largest_integer_p:
             strategies["moments in integers"] = Moments()
@@ -138,7 +151,11 @@ def run_certify_bench(
             name: (proof.operations, proof.certified.mean(), double_below(proof.margin))
             for name, proof in proofs.items()
         }
-        known[RIVAL] = (brute_force_operations(p, d_mlp), rival.certified_share, rival.margin_lower_bound)
+        known[RIVAL] = (
+            brute_force_operations(p, d_mlp),
+            rival.certified_share,
+            rival.margin_lower_bound,
+        )
         rows += [
             CertifyRow(
                 p=p,
@@ -176,14 +193,17 @@ class Float64Proof:
 def brute_force_in_float64(model: Weights) -> Float64Proof:
     """Every logit of an MLP with float32 weights in float64, with its forward error.
 
-    Theorem. With n neurons, u = 2^-53 and γ = (n + 1) u / (1 - (n + 1) u), a computed logit is within
-        E = γ max_c Σ_i |W_out[i,c]| (max_a |W_a[a,i]| + max_b |W_b[b,i]|)
+    Theorem. With n neurons, u = 2^-53 and γ = (n + 1) u / (1 - (n + 1) u), a computed logit is
+        within E = γ max_c Σ_i |W_out[i,c]| (max_a |W_a[a,i]| + max_b |W_b[b,i]|)
     of the real one, so that a margin is at least the computed one less 2 E and its own rounding.
-    Proof. Weights are exact in float64, and products of two are above 2^-300: nothing underflows. A pre-activation is
-    rounded once, ReLU is exact, and each product meets at most n more roundings in a sum in any order, fused or not
-    (Higham, Lemma 3.1; BLAS adds up products). E is computed from numbers that are not negative: 1.01 covers that. ∎
+    Proof. Weights are exact in float64, and products of two are above 2^-300: nothing underflows. A
+    pre-activation is rounded once, ReLU is exact, and each product meets at most n more roundings
+    in a sum in any order, fused or not (Higham, Lemma 3.1; BLAS adds up products). E is computed
+    from numbers that are not negative: 1.01 covers that. ∎
     """
-    if model.config.activation != "relu" or any(array.dtype != np.float32 for array in model.tensors.values()):
+    if model.config.activation != "relu" or any(
+        array.dtype != np.float32 for array in model.tensors.values()
+    ):
         raise ValueError("the error is that of a ReLU network with float32 weights")
     p, n = model.config.p, model.config.d_mlp
     step = 1 if brute_force_operations(p, n) <= WHOLE_LIMIT else STRIDE
@@ -206,7 +226,9 @@ def brute_force_in_float64(model: Weights) -> Float64Proof:
     found = np.concatenate(margins)
     proved = found[found > 0]
     seconds = (time.perf_counter() - began) * (p / len(tokens))
-    return Float64Proof(seconds, len(proved) / len(found), float(proved.min()) if len(proved) else None, error)
+    return Float64Proof(
+        seconds, len(proved) / len(found), float(proved.min()) if len(proved) else None, error
+    )
 
 
 def best_keys(p: int, rng: np.random.Generator, tries: int = 30) -> tuple[int, ...]:
@@ -229,13 +251,18 @@ def fit_exponents(rows: Sequence[CertifyRow]) -> dict[str, Exponent]:
     exponents = {}
     for strategy in dict.fromkeys(row.strategy for row in rows):
         mine = [row for row in rows if row.strategy == strategy]
-        width = max({row.d_mlp for row in mine}, key=lambda d: (len({r.p for r in mine if r.d_mlp == d}), -d))
+        width = max(
+            {row.d_mlp for row in mine},
+            key=lambda d: (len({r.p for r in mine if r.d_mlp == d}), -d),
+        )
         ladder = [row for row in mine if row.d_mlp == width]
         if len({row.p for row in ladder}) >= 2:
             log_p = np.log([row.p for row in ladder])
             exponents[strategy] = Exponent(
                 flops=float(np.polyfit(log_p, np.log([row.flops for row in ladder]), 1)[0]),
-                seconds=float(np.polyfit(log_p, np.log([min(row.seconds) for row in ladder]), 1)[0]),
+                seconds=float(
+                    np.polyfit(log_p, np.log([min(row.seconds) for row in ladder]), 1)[0]
+                ),
                 d_mlp=width,
                 points=len(ladder),
             )
@@ -244,15 +271,21 @@ def fit_exponents(rows: Sequence[CertifyRow]) -> dict[str, Exponent]:
 
 def main() -> None:
     """Print the measurements: a table, or one JSON document."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--moduli", type=_integers, default=MODULI, help="moduli p, separated by commas")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--moduli", type=_integers, default=MODULI, help="moduli p, separated by commas"
+    )
     parser.add_argument(
         "--neurons",
         type=_integers,
         default=WIDTHS,
         help="widths d_mlp; all moduli at the first width, all widths at the first modulus",
     )
-    parser.add_argument("--noise", type=float, default=NOISE, help="noise on every weight, as a share of its RMS")
+    parser.add_argument(
+        "--noise", type=float, default=NOISE, help="noise on every weight, as a share of its RMS"
+    )
     parser.add_argument("--seed", type=int, default=0, help="seed of keys and noise")
     parser.add_argument("--repeat", type=int, default=1, help="how often everything is timed")
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
@@ -285,7 +318,9 @@ def main() -> None:
             _range(min(row.seconds), max(row.seconds)),
             _range(*row.times_faster),
             f"{row.certified_share:.1%}",
-            "none" if row.margin_lower_bound is None else at_least(Fraction(row.margin_lower_bound), 2),
+            "none"
+            if row.margin_lower_bound is None
+            else at_least(Fraction(row.margin_lower_bound), 2),
         )
         for row in result.rows
     ]

@@ -13,10 +13,17 @@ def main() -> None:
     """Print seconds for p = 59, d_mlp = 512 on random float32 weights of a trained model's size."""
     config, rng = Config.paper(), np.random.default_rng(0)
     shapes = config.shapes
-    model = Weights(config=config, **{n: (0.07 * rng.standard_normal(s)).astype(np.float32) for n, s in shapes.items()})
+    model = Weights(
+        config=config,
+        **{n: (0.07 * rng.standard_normal(s)).astype(np.float32) for n, s in shapes.items()},
+    )
     start = time.perf_counter()
     exact_logits(model)
-    print(json.dumps({"p": config.p, "d_mlp": config.d_mlp, "seconds": round(time.perf_counter() - start, 3)}))
+    print(
+        json.dumps(
+            {"p": config.p, "d_mlp": config.d_mlp, "seconds": round(time.perf_counter() - start, 3)}
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """How long `explain` takes: the computation alone, and the command with everything it imports.
 
-Run: python benchmarks/explain.py [MODEL]; without MODEL a hand-built one with p = 59 and 512 neurons is measured.
+Run: python benchmarks/explain.py [MODEL]; without MODEL a hand-built one with p = 59 and 512
+neurons is measured.
 """
 
 import json
@@ -35,7 +36,11 @@ def main(path: Path) -> dict[str, float | int]:
     computation = seconds(lambda: explain(model), REPEATS, time.perf_counter)
     busy = seconds(lambda: explain(model), REPEATS, time.process_time)
     command = [sys.executable, "-m", "quadlens", "explain", str(path)]
-    whole = seconds(lambda: subprocess.run(command, check=True, capture_output=True), COMMANDS, time.perf_counter)
+    whole = seconds(
+        lambda: subprocess.run(command, check=True, capture_output=True),
+        COMMANDS,
+        time.perf_counter,
+    )
     return {
         "p": model.config.p,
         "d_mlp": model.config.d_mlp,

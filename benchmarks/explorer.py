@@ -25,7 +25,8 @@ FLAGS = [
     "--disable-sync",
 ]
 READY = "html[data-ready=true][data-settled=true]"
-# A drag of the heaviest neuron around the circle, one pointer move a frame, as a mouse would give them.
+# A drag of the heaviest neuron around the circle, one pointer move a frame, as a mouse would give
+# them.
 DRAG = """async (moves) => {
   const next = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
   const i = Q.app.frame().chosen;
@@ -43,11 +44,14 @@ DRAG = """async (moves) => {
 def measure(page: Page, moves: int) -> dict[str, float]:
     """Drag, and read both the page's own clock and Chromium's count of script time."""
     session = page.context.new_cdp_session(page)
-    # Thread ticks count the page's own processor time, so that a busy machine does not blur the figure.
+    # Thread ticks count the page's own processor time, so that a busy machine does not blur the
+    # figure.
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
 
     def script_seconds() -> float:
-        return {x["name"]: x["value"] for x in session.send("Performance.getMetrics")["metrics"]}["ScriptDuration"]
+        return {x["name"]: x["value"] for x in session.send("Performance.getMetrics")["metrics"]}[
+            "ScriptDuration"
+        ]
 
     page.evaluate(DRAG, 30)  # Let the compiler warm up, as a first touch of the mouse does.
     before = script_seconds()
@@ -79,7 +83,9 @@ def main() -> None:
         for _ in range(5):
             page.goto(path.as_uri())
             page.wait_for_selector(READY)
-            opened.append(page.evaluate("performance.getEntriesByName('quadlens-ready')[0].startTime"))
+            opened.append(
+                page.evaluate("performance.getEntriesByName('quadlens-ready')[0].startTime")
+            )
         result = {
             "p": model.config.p,
             "neurons": model.config.d_mlp,

@@ -1,6 +1,7 @@
 """Our step, TransformerLens' step and the bare matrix products, side by side in one run.
 
-Run: python benchmarks/train.py [--attention-rate R] [--turns N] [--threads N] [--p P] [--d-mlp D] [--json]
+Run: python benchmarks/train.py [--attention-rate R] [--turns N] [--threads N] [--p P] [--d-mlp D]
+[--json]
 """
 
 import argparse
@@ -25,8 +26,8 @@ from quadlens.training.machines import start_of
 from quadlens.training.train import available_threads
 
 WARM_STEPS = 3
-# Seconds of steps at the start of a turn that do not count: caches are cold, and the other's OpenMP threads spin for a
-# while after their last product, on the cores of whoever is next.
+# Seconds of steps at the start of a turn that do not count: caches are cold, and the other's OpenMP
+# threads spin for a while after their last product, on the cores of whoever is next.
 SETTLING = 0.3
 # Turns are short, so that noise on a shared machine meets all contestants alike.
 STEPS_PER_TURN = {"quadlens": 20, "transformer_lens": 3, "gemm_floor": 20}
@@ -37,9 +38,11 @@ class TrainBenchmark:
     """Milliseconds per epoch, and ratios taken turn by turn.
 
     Attributes:
-        ms_per_epoch: Median over the turns, by contestant; without TransformerLens where it is not installed.
+        ms_per_epoch: Median over the turns, by contestant; without TransformerLens where it is not
+            installed.
         ratio_to_transformer_lens: How many times faster we are: median over turns of theirs / ours.
-        ratio_to_gemm_floor: How much slower than the bare products: median over turns of ours / bare.
+        ratio_to_gemm_floor: How much slower than the bare products: median over turns of ours /
+            bare.
         threads: Threads each contestant had.
         ms_per_phase: Where our step's time goes: median of each phase, and of the optimiser.
     """
@@ -52,12 +55,18 @@ class TrainBenchmark:
 
 
 def benchmark_training(
-    config: TrainConfig, threads: int, turns: int = 15, progress: Callable[[int], None] = lambda done: None
+    config: TrainConfig,
+    threads: int,
+    turns: int = 15,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> TrainBenchmark:
     """Let the contestants take turns of a few steps each, all from the same start."""
     start = start_of(config)
     engine = _engine(config, start, threads)
-    contestants = {"quadlens": _ours(config, engine), "gemm_floor": _bare_products(config, start, threads)}
+    contestants = {
+        "quadlens": _ours(config, engine),
+        "gemm_floor": _bare_products(config, start, threads),
+    }
     peer = _transformer_lens(config, start, threads)
     if peer is not None:
         contestants["transformer_lens"] = peer
@@ -79,7 +88,9 @@ def benchmark_training(
     engine.close()
     return TrainBenchmark(
         ms_per_epoch={name: statistics.median(values) for name, values in times.items()},
-        ratio_to_transformer_lens=_ratio(times["transformer_lens"], times["quadlens"]) if peer is not None else None,
+        ratio_to_transformer_lens=_ratio(times["transformer_lens"], times["quadlens"])
+        if peer is not None
+        else None,
         ratio_to_gemm_floor=_ratio(times["quadlens"], times["gemm_floor"]),
         threads=threads,
         ms_per_phase=phases,
@@ -102,7 +113,8 @@ def _ours(config: TrainConfig, engine: CpuEngine) -> Callable[[], None]:
     epochs = itertools.count()
 
     def step() -> None:
-        # Another contestant may have changed it; ours runs its own threads with single-threaded products.
+        # Another contestant may have changed it; ours runs its own threads with single-threaded
+        # products.
         torch.set_num_threads(1)
         engine.step(next(epochs), config, validate=False)
 
@@ -165,7 +177,10 @@ def _transformer_lens(config: TrainConfig, start: Start, threads: int) -> Callab
             )
         )  # fmt: skip
     optimiser = torch.optim.AdamW(
-        peer.parameters(), lr=config.lr, betas=(config.beta_1, config.beta_2), weight_decay=config.weight_decay
+        peer.parameters(),
+        lr=config.lr,
+        betas=(config.beta_1, config.beta_2),
+        weight_decay=config.weight_decay,
     )
     tokens = torch.tensor(start.train)
     if model.has_equals:
@@ -192,15 +207,26 @@ def _transformer_lens(config: TrainConfig, start: Start, threads: int) -> Callab
 
 def main() -> None:
     """Print the measurements: a table, or one JSON document."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--turns", type=int, default=15, help="how often each contestant takes its turn")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--turns", type=int, default=15, help="how often each contestant takes its turn"
+    )
     parser.add_argument("--threads", type=int, help="threads of each; all that help by default")
     parser.add_argument("--p", type=int, default=59, help="modulus, odd")
     parser.add_argument("--d-mlp", type=int, default=512, help="number of neurons")
-    parser.add_argument("--attention-rate", type=float, default=0.0, help="share of softmax; 0 is constant attention")
+    parser.add_argument(
+        "--attention-rate",
+        type=float,
+        default=0.0,
+        help="share of softmax; 0 is constant attention",
+    )
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
     options = parser.parse_args()
-    config = load_config(flags={"p": options.p, "d_mlp": options.d_mlp, "attention_rate": options.attention_rate})
+    config = load_config(
+        flags={"p": options.p, "d_mlp": options.d_mlp, "attention_rate": options.attention_rate}
+    )
     result = benchmark_training(config, options.threads or available_threads(), options.turns)
     if options.json:
         print(json.dumps(dataclasses.asdict(result)))
@@ -209,10 +235,17 @@ def main() -> None:
 
     whole, peer = sum(result.ms_per_phase.values()), result.ratio_to_transformer_lens
     rows = [(name, f"{ms:.2f} ms") for name, ms in result.ms_per_epoch.items()]
-    rows.append(("times faster than TransformerLens", "not installed" if peer is None else f"{peer:.1f}"))
+    rows.append(
+        ("times faster than TransformerLens", "not installed" if peer is None else f"{peer:.1f}")
+    )
     rows.append(("times slower than the bare products", f"{result.ratio_to_gemm_floor:.2f}"))
-    rows += [(f"our {name}", f"{ms:.2f} ms, {ms / whole:.0%}") for name, ms in result.ms_per_phase.items()]
-    attention = f"softmax {options.attention_rate:g}" if options.attention_rate else "constant attention"
+    rows += [
+        (f"our {name}", f"{ms:.2f} ms, {ms / whole:.0%}")
+        for name, ms in result.ms_per_phase.items()
+    ]
+    attention = (
+        f"softmax {options.attention_rate:g}" if options.attention_rate else "constant attention"
+    )
     title = f"One epoch: {attention}, p = {options.p}, {options.d_mlp} neurons, {result.threads} threads"
     Table(title, ("", "median"), rows, left=(0,)).print(Console())
 

@@ -62,17 +62,30 @@ def main(directory: Path) -> None:
 def table() -> None:
     """The networks that pass, as in docs/sequences.md."""
     rows = list(csv.DictReader(DATA.open()))
-    print("| seed | steps | smallest margin of 10,010 samples | over all 10^20 inputs | smallest margin found | on |")
+    print(
+        "| seed | steps | smallest margin of 10,010 samples | over all 10^20 inputs | smallest margin found | on |"
+    )
     print("|---|---|---|---|---|---|")
     for row in rows:
         if row["right"] == row["tried"]:
             what = "**wrong**"
             if row["verdict"] == "CERTIFIED":
-                what = f"right everywhere, margin at least {at_least(float(row['proved_margin']), 3)}"
+                what = (
+                    f"right everywhere, margin at least {at_least(float(row['proved_margin']), 3)}"
+                )
             elif row["verdict"] != "WRONG":
-                what = f"open, at most {at_most(100 * int(row['wrong_at_most']) / 10**20, 2)} % wrong"
+                what = (
+                    f"open, at most {at_most(100 * int(row['wrong_at_most']) / 10**20, 2)} % wrong"
+                )
             found = f"{float(row['attained_margin']):.3f}" if row["attained_margin"] else "–"
-            cells = (row["seed"], row["epochs"], f"{float(row['sampled_margin']):.2f}", what, found, row["worst_input"])
+            cells = (
+                row["seed"],
+                row["epochs"],
+                f"{float(row['sampled_margin']):.2f}",
+                what,
+                found,
+                row["worst_input"],
+            )
             print(f"| {' | '.join(cells)} |")
 
 

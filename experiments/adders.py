@@ -4,12 +4,13 @@
     python experiments/adders.py --table        # what docs/sequences.md shows of data/adders.csv
     python experiments/adders.py --counts       # how many are right, in sentences
 
-DIR has clones of the repositories that adders.toml names, each as OWNER/NAME, or any checkpoints that `quadlens
-import` reads. Of a program that has its weights in its text (a path in adders.toml that ends in .py) the numbers are
-read from the text, and nothing in it is executed. Each checkpoint is read, decided by `quadlens certify` and, where
-that wrote a certificate, checked by `quadlens check`, one process each; seconds are of the processor, in this run.
---keep leaves models, certificates and what was found in OUT, so that a run goes on where it was stopped. Rows of
-networks that are not in DIR stay.
+DIR has clones of the repositories that adders.toml names, each as OWNER/NAME, or any checkpoints
+that `quadlens import` reads. Of a program that has its weights in its text (a path in adders.toml
+that ends in .py) the numbers are read from the text, and nothing in it is executed. Each checkpoint
+is read, decided by `quadlens certify` and, where that wrote a certificate, checked by `quadlens
+check`, one process each; seconds are of the processor, in this run. --keep leaves models,
+certificates and what was found in OUT, so that a run goes on where it was stopped. Rows of networks
+that are not in DIR stay.
 """
 
 import argparse
@@ -47,7 +48,8 @@ FIELDS = ("repository", "path", "stated", "verdict", "margin_proved", "margin_at
           "wrong_at_most", "drawn", "drawn_wrong", "input", "answer", "seconds", "checked", "check_seconds",
           "check_megabytes", "certificate_megabytes")  # fmt: skip
 DRAWN = 20_000
-# A network that answers at least this share of random inputs right is counted as nearly right: the board's own rule.
+# A network that answers at least this share of random inputs right is counted as nearly right: the
+# board's own rule.
 NEARLY = 0.99
 HEADER = ("checkpoint", "stated", f"right of {DRAWN:,} random", "verdict", "margin, or an input and its answer",
           "wrong inputs", "seconds to decide", "to check")  # fmt: skip
@@ -67,7 +69,9 @@ class Ran:
 def quadlens(*words: str, limit: float) -> Ran:
     """One command in a process of its own; code -9 where it took more than `limit` seconds by the clock."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        process = subprocess.Popen([sys.executable, "-m", "quadlens", *words], stdout=out, stderr=err)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "quadlens", *words], stdout=out, stderr=err
+        )
         timer = threading.Timer(limit, process.kill)
         timer.start()
         _, status, used = os.wait4(process.pid, 0)
@@ -101,7 +105,10 @@ def facts(summary: Mapping[str, Any]) -> dict[str, Any]:
     """What `quadlens certify` found, as fields."""
     least, most = summary["wrong_inputs"]
     row = {"verdict": summary["verdict"], "wrong_at_least": least, "wrong_at_most": most}
-    row |= {"margin_proved": summary["margin_lower_bound"], "margin_attained": summary["margin_attained"]}
+    row |= {
+        "margin_proved": summary["margin_lower_bound"],
+        "margin_attained": summary["margin_attained"],
+    }
     example = summary["counter_example"]
     if example is None:
         return row
@@ -121,7 +128,9 @@ def weights_in_text(program: Path) -> dict[str, np.ndarray]:
             continue
         for key, value in zip(node.keys, node.values, strict=True):
             if isinstance(key, ast.Constant) and isinstance(value, ast.Call) and value.args:
-                tensors[str(key.value)] = np.array(ast.literal_eval(value.args[0]), dtype=np.float32)
+                tensors[str(key.value)] = np.array(
+                    ast.literal_eval(value.args[0]), dtype=np.float32
+                )
     return tensors
 
 
@@ -168,23 +177,38 @@ def rows(directory: Path, kept: Path, given: argparse.Namespace) -> Iterator[dic
             kept / f"{name.replace('/', '_')}.{end}"
             for end in ("safetensors", "cert.json", "read", "decided", "checked")
         )
-        hints = [word for key in ("task", "activation") if key in fact for word in (f"--{key}", fact[key])]
+        hints = [
+            word
+            for key in ("task", "activation")
+            if key in fact
+            for word in (f"--{key}", fact[key])
+        ]
         source = with_weights(path, model.with_suffix(".npz"))
         read = once(read_as, "import", str(source), "-o", str(model), *hints, limit=given.seconds)
-        row: dict[str, Any] = {"repository": fact.get("repository", ""), "path": fact.get("path", name)}
+        row: dict[str, Any] = {
+            "repository": fact.get("repository", ""),
+            "path": fact.get("path", name),
+        }
         row |= {"stated": fact.get("claimed", "–")}
         if read.code != 0:
             yield row | {"verdict": f"not read: {read.err.strip()[:200]}"}
             continue
-        decided = once(decided_as, "certify", str(model), "-o", str(certificate), limit=given.seconds)
-        row |= {"seconds": round(decided.seconds, 1), "verdict": f"not decided: {decided.err.strip()[-200:]}"}
+        decided = once(
+            decided_as, "certify", str(model), "-o", str(certificate), limit=given.seconds
+        )
+        row |= {
+            "seconds": round(decided.seconds, 1),
+            "verdict": f"not decided: {decided.err.strip()[-200:]}",
+        }
         if decided.out:
             row |= facts(json.loads(decided.out)) | drawn(model)
         if certificate.is_file():
             row |= {"certificate_megabytes": round(certificate.stat().st_size / 1e6, 2)}
         if certificate.is_file() and not given.unchecked:
             limits = ("--max-seconds", f"{given.seconds:g}")
-            checked = once(checked_as, "check", str(certificate), str(model), *limits, limit=given.seconds + 10)
+            checked = once(
+                checked_as, "check", str(certificate), str(model), *limits, limit=given.seconds + 10
+            )
             said = json.loads(checked.out)["verdict"] if checked.out else "FAILED"
             row |= {"checked": said, "check_seconds": round(checked.seconds, 1)}
             row |= {"check_megabytes": round(checked.megabytes) or ""}
@@ -201,7 +225,10 @@ def line(row: Mapping[str, str]) -> str:
     """One line of the table."""
     name = name_of(row)
     verdict, most = "wrong", row["wrong_at_most"]
-    shown, wrong = f"{row['input']} → {row['answer']}", f"at least {several(int(row['wrong_at_least'] or 0), up=False)}"
+    shown, wrong = (
+        f"{row['input']} → {row['answer']}",
+        f"at least {several(int(row['wrong_at_least'] or 0), up=False)}",
+    )
     if row["verdict"] == "CERTIFIED":
         proved = Decimal(row["margin_proved"]).normalize(Context(prec=4, rounding=ROUND_FLOOR))
         shown, wrong = f"≥ {proved:f}, attained {float(row['margin_attained']):.4g}", "0"
@@ -247,7 +274,10 @@ def counts(data: Path = DATA) -> dict[str, float]:
 def sentences(data: Path = DATA) -> str:
     """Return what README and docs/sequences.md say of the counts."""
     found = counts(data)
-    low, high = at_least(100 * found["others_fail_least"], 0), at_most(100 * found["others_fail_most"], 0)
+    low, high = (
+        at_least(100 * found["others_fail_least"], 0),
+        at_most(100 * found["others_fail_most"], 0),
+    )
     return (
         f"Of {found['networks']} public networks of other groups, {found['nearly_right']} answer at "
         f"least {100 * NEARLY:g} % of {DRAWN:,} random inputs right. **Of these, {found['right']} are "
@@ -265,8 +295,12 @@ def update(row: Mapping[str, Any], data: Path = DATA) -> None:
             found = list(csv.DictReader(file))
     key = (row["repository"], row["path"])
     places = [i for i, one in enumerate(found) if (one["repository"], one["path"]) == key]
-    whole = dict.fromkeys(FIELDS, "") | {name: "" if value is None else value for name, value in row.items()}
-    found = [whole if i in places else one for i, one in enumerate(found)] + ([] if places else [whole])
+    whole = dict.fromkeys(FIELDS, "") | {
+        name: "" if value is None else value for name, value in row.items()
+    }
+    found = [whole if i in places else one for i, one in enumerate(found)] + (
+        [] if places else [whole]
+    )
     with data.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         writer.writeheader()
@@ -275,13 +309,17 @@ def update(row: Mapping[str, Any], data: Path = DATA) -> None:
 
 def main() -> None:
     """Rows of the data file as networks are decided, and their lines of the table on stdout."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("directory", type=Path, nargs="?")
     parser.add_argument("--table", action="store_true", help="Only print the table.")
     parser.add_argument("--counts", action="store_true", help="Only print how many are right.")
     parser.add_argument("--keep", type=Path, help="Where models and certificates are left.")
     parser.add_argument("--only", default="", help="Only checkpoints with this in their path.")
-    parser.add_argument("--seconds", type=float, default=600, help="For each command, by the clock.")
+    parser.add_argument(
+        "--seconds", type=float, default=600, help="For each command, by the clock."
+    )
     parser.add_argument("--unchecked", action="store_true", help="Do not run the checker.")
     given = parser.parse_args()
     if given.table or given.counts or given.directory is None:
@@ -294,7 +332,11 @@ def main() -> None:
         for row in rows(given.directory, kept, given):
             update(row)
             with DATA.open(encoding="utf-8", newline="") as file:
-                print(*(line(one) for one in csv.DictReader(file) if one["path"] == row["path"]), sep="\n", flush=True)
+                print(
+                    *(line(one) for one in csv.DictReader(file) if one["path"] == row["path"]),
+                    sep="\n",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 
     python experiments/analyse.py [1 2 3 4 5] [--write]
 
-Prints a page for each experiment; with --write it becomes `experiments/results/N_….md`, its figure beside it. Nothing
-here chooses anything: thresholds and formulas are those of the registered pages.
+Prints a page for each experiment; with --write it becomes `experiments/results/N_….md`, its figure
+beside it. Nothing here chooses anything: thresholds and formulas are those of the registered pages.
 """
 
 import argparse
@@ -61,7 +61,13 @@ def most(name: str, prediction: str, holds: Sequence[bool], share: float = 0.8) 
     k, m = sum(holds), len(holds)
     low, high = (float(x) for x in stats.binomtest(k, m).proportion_ci()) if m else (0.0, 1.0)
     p = float(stats.binomtest(k, m, 0.5, alternative="greater").pvalue) if m else 1.0
-    return Test(name, prediction, f"{k} of {m} (95 % interval {interval(low, high, 2)})", p, m > 0 and k >= share * m)
+    return Test(
+        name,
+        prediction,
+        f"{k} of {m} (95 % interval {interval(low, high, 2)})",
+        p,
+        m > 0 and k >= share * m,
+    )
 
 
 def within(name: str, prediction: str, values: Sequence[float], margin: float) -> Test:
@@ -72,26 +78,42 @@ def within(name: str, prediction: str, values: Sequence[float], margin: float) -
     mean, error = float(x.mean()), float(x.std(ddof=1) / np.sqrt(len(x)))
     p = max(float(stats.t.sf((margin + side * mean) / error, len(x) - 1)) for side in (1, -1))
     low, high = stats.t.interval(0.95, len(x) - 1, mean, error)
-    return Test(name, prediction, f"mean {mean:.3f} ({interval(low, high, 3)})", p, abs(mean) < margin)
+    return Test(
+        name, prediction, f"mean {mean:.3f} ({interval(low, high, 3)})", p, abs(mean) < margin
+    )
 
 
 def above_zero(name: str, prediction: str, values: Sequence[float]) -> Test:
     """Wilcoxon's signed rank test of a median above 0."""
     x = np.array(values)
     p = float(stats.wilcoxon(x, alternative="greater").pvalue) if len(x) and np.any(x) else 1.0
-    low, high = np.quantile(_resampled(x, np.median), [0.025, 0.975]) if len(x) else (np.nan, np.nan)
+    low, high = (
+        np.quantile(_resampled(x, np.median), [0.025, 0.975]) if len(x) else (np.nan, np.nan)
+    )
     middle = float(np.median(x)) if len(x) else np.nan
-    return Test(name, prediction, f"median {middle:.3f} ({interval(low, high, 3)}), {len(x)} models", p, middle > 0)
+    return Test(
+        name,
+        prediction,
+        f"median {middle:.3f} ({interval(low, high, 3)}), {len(x)} models",
+        p,
+        middle > 0,
+    )
 
 
-def larger(name: str, prediction: str, x: Sequence[float], y: Sequence[float], least: float = 0.5) -> Test:
+def larger(
+    name: str, prediction: str, x: Sequence[float], y: Sequence[float], least: float = 0.5
+) -> Test:
     """Whether values of x are above those of y: AUC, and the Mann–Whitney test."""
     if not (len(x) and len(y)):
         return Test(name, prediction, "one group is empty", 1.0, False)
     found = stats.mannwhitneyu(x, y, alternative="greater")
     area = float(found.statistic) / len(x) / len(y)
     return Test(
-        name, prediction, f"AUC {area:.3f} ({len(x)} against {len(y)} models)", float(found.pvalue), area >= least
+        name,
+        prediction,
+        f"AUC {area:.3f} ({len(x)} against {len(y)} models)",
+        float(found.pvalue),
+        area >= least,
     )
 
 
@@ -119,7 +141,9 @@ def page(
 ) -> str:
     """The result, what failed first."""
     adjusted = holm(tests)
-    held = [one.reached and (p is None or p <= 0.05) for one, p in zip(tests, adjusted, strict=True)]
+    held = [
+        one.reached and (p is None or p <= 0.05) for one, p in zip(tests, adjusted, strict=True)
+    ]
     failed = [one.name for one in tests if not one.reached]
     open_ = [one.name for one, ok in zip(tests, held, strict=True) if one.reached and not ok]
     verdict = "All predictions held." if all(held) else ""
@@ -185,14 +209,21 @@ def integration() -> tuple[str, Any]:
         most(
             "1a",
             "shared ≥ 0.9, permuted at least 0.5 below",
-            [x >= 0.9 and c["shared_permuted"] <= x - 0.5 for x, c in zip(shared, controls, strict=True)],
+            [
+                x >= 0.9 and c["shared_permuted"] <= x - 0.5
+                for x, c in zip(shared, controls, strict=True)
+            ],
         ),
         most(
             "1b",
             "even nodes keep ≥ 0.99, half a period < 0.6",
             [c["resampled_even"] >= 0.99 and c["resampled_half"] < 0.6 for c in controls],
         ),
-        most("1c", "residual's correlation ≥ 0.5", [c["residual_correlation"] >= 0.5 for c in controls]),
+        most(
+            "1c",
+            "residual's correlation ≥ 0.5",
+            [c["residual_correlation"] >= 0.5 for c in controls],
+        ),
         within(
             "1d",
             "symmetric part less shared within ±0.03",
@@ -215,17 +246,29 @@ def integration() -> tuple[str, Any]:
     ]
 
     def draw(axes: Any) -> None:
-        axes[0].plot(shared, [max(c["shared_permuted"], -8) for c in controls], "o", color="#3b6ea8")
+        axes[0].plot(
+            shared, [max(c["shared_permuted"], -8) for c in controls], "o", color="#3b6ea8"
+        )
         axes[0].axvline(0.9, lw=0.8, color="#888888")
         axes[0].set(xlabel="shared", ylabel="output phases permuted")
         axes[1].plot(
-            [c["residual"] for c in controls], [c["residual_correlation"] for c in controls], "o", color="#b5533c"
+            [c["residual"] for c in controls],
+            [c["residual_correlation"] for c in controls],
+            "o",
+            color="#b5533c",
         )
         axes[1].axhline(0.5, lw=0.8, color="#888888")
         axes[1].set(xlabel="residual, R²", ylabel="its correlation", xlim=(-2, 1))
 
     return page(
-        "Integration against symmetry", "1_integration.md", models, used, tests, more, "1_integration.png", 30
+        "Integration against symmetry",
+        "1_integration.md",
+        models,
+        used,
+        tests,
+        more,
+        "1_integration.png",
+        30,
     ), draw
 
 
@@ -238,17 +281,28 @@ def rules_of(one: Measured) -> dict[int, dict[str, Any]]:
     """Exact error, its joint version and moments of every key cluster."""
     p, found = one.values["p"], {}
     s, theta = np.pi * np.arange(2 * p) / p, 2 * np.pi * np.arange(4096) / 4096
-    wave = {m: complex((np.abs(np.cos(theta)) * np.exp(-1j * m * theta)).mean()) for m in (-2, 0, 2)}
+    wave = {
+        m: complex((np.abs(np.cos(theta)) * np.exp(-1j * m * theta)).mean()) for m in (-2, 0, 2)
+    }
     for row in one.values["rules"]:
         k = row["k"]
         if k not in one.values["key_frequencies"] or row["relative_exact"] is None:
             continue
         mine = one.neurons["explained_k"] == k
-        rho, omega, phi = (one.neurons[f"explained_{name}"][mine].astype(float) for name in ("rho", "omega", "phi"))
+        rho, omega, phi = (
+            one.neurons[f"explained_{name}"][mine].astype(float) for name in ("rho", "omega", "phi")
+        )
         w = 2 * np.pi * rho * omega / (rho * omega).sum()
         sums = (w * np.abs(np.cos(s[:, None] + phi)) * np.exp(2j * phi)).sum(axis=1)
-        known = sum(c * np.exp(1j * m * s) * (w * np.exp(1j * (m + 2) * phi)).sum() for m, c in wave.items())
-        found[k] = {**row, "joint": float(np.abs(sums - known).max() / BASELINE), "w": w, "phi": phi}
+        known = sum(
+            c * np.exp(1j * m * s) * (w * np.exp(1j * (m + 2) * phi)).sum() for m, c in wave.items()
+        )
+        found[k] = {
+            **row,
+            "joint": float(np.abs(sums - known).max() / BASELINE),
+            "w": w,
+            "phi": phi,
+        }
     return found
 
 
@@ -278,8 +332,12 @@ def doubled_keys() -> tuple[str, Any]:
             halves.append(sum(y <= x / 2 for x, y in found) > len(found) / 2)
         if double:
             joint.append(one.values["lens"]["r2"]["joint"] - one.values["lens"]["r2"]["shared"])
-    pick = lambda values, flags, wanted: [x for x, flag in zip(values, flags, strict=True) if flag == wanted]  # noqa: E731
-    counted = most("2c", "E_joint at most half of the exact error in rough chained clusters", halves)
+    pick = lambda values, flags, wanted: [
+        x for x, flag in zip(values, flags, strict=True) if flag == wanted
+    ]  # noqa: E731
+    counted = most(
+        "2c", "E_joint at most half of the exact error in rough chained clusters", halves
+    )
     clusters = [y <= x / 2 for x, y in pairs]
     tests = [
         larger(
@@ -315,9 +373,21 @@ def doubled_keys() -> tuple[str, Any]:
     ]
 
     def draw(axes: Any) -> None:
-        for flag, colour, name in ((False, "#3b6ea8", "no double"), (True, "#b5533c", "a key is twice another")):
-            worst = [max((row["relative_exact"] for row in rules_of(one).values()), default=np.nan) for one in used]
-            axes[0].semilogy(pick(score, chained, flag), pick(worst, chained, flag), "o", color=colour, label=name)
+        for flag, colour, name in (
+            (False, "#3b6ea8", "no double"),
+            (True, "#b5533c", "a key is twice another"),
+        ):
+            worst = [
+                max((row["relative_exact"] for row in rules_of(one).values()), default=np.nan)
+                for one in used
+            ]
+            axes[0].semilogy(
+                pick(score, chained, flag),
+                pick(worst, chained, flag),
+                "o",
+                color=colour,
+                label=name,
+            )
         axes[0].axhline(0.1, lw=0.8, color="#888888")
         axes[0].set(xlabel="score of the key set", ylabel="worst exact relative error")
         axes[0].legend(fontsize=8)
@@ -327,7 +397,9 @@ def doubled_keys() -> tuple[str, Any]:
             axes[1].loglog(ends, [x / 2 for x in ends], lw=0.8, color="#888888")
         axes[1].set(xlabel="exact error of a rough chained cluster", ylabel="read jointly")
 
-    return page("Doubled keys", "2_doubled_keys.md", models, used, tests, more, "2_doubled_keys.png", 50), draw
+    return page(
+        "Doubled keys", "2_doubled_keys.md", models, used, tests, more, "2_doubled_keys.png", 50
+    ), draw
 
 
 def errors_of(w: np.ndarray, phi: np.ndarray, p: int) -> float:
@@ -347,18 +419,24 @@ def width_law() -> tuple[str, Any]:
             m = row["neurons"]
             if m < 3:
                 continue
-            drawn = np.median([errors_of(row["w"], rng.uniform(0, 2 * np.pi, m), p) for _ in range(20)])
+            drawn = np.median(
+                [errors_of(row["w"], rng.uniform(0, 2 * np.pi, m), p) for _ in range(20)]
+            )
             even = errors_of(np.full(m, 2 * np.pi / m), np.pi * (np.arange(m) + 0.5) / m, p)
             level, error = row["random_level"], row["relative_exact"]
             place = np.log(error / even) / np.log(drawn / even)
-            found.append((m, error, drawn, row["moments"][3] / level, row["moments"][5] / level, place))
+            found.append(
+                (m, error, drawn, row["moments"][3] / level, row["moments"][5] / level, place)
+            )
         if found:
             rows.append((one.values["d_mlp"], *np.median(found, axis=0)))
     table = np.array(rows).reshape(-1, 7)
     width, m, error, drawn, four, six, place = table.T
     low_moments = [bool(x < 0.5 and y < 1) for x, y in zip(four, six, strict=True)]
     widths = sorted(set(width))
-    by_width = {int(d): [ok for ok, x in zip(low_moments, width, strict=True) if x == d] for d in widths}
+    by_width = {
+        int(d): [ok for ok, x in zip(low_moments, width, strict=True) if x == d] for d in widths
+    }
     every = all(sum(ok) >= 0.8 * len(ok) for d, ok in by_width.items() if d >= 128)
     slope = lambda x, y: -float(np.polyfit(np.log(x), np.log(y), 1)[0])  # noqa: E731
     rng = np.random.default_rng(0)
@@ -384,8 +462,16 @@ def width_law() -> tuple[str, Any]:
             None,
             bool(0.35 <= alpha <= 0.8 and high < 1),
         ),
-        most("3c", "error below that of random phases", [bool(x < y) for x, y in zip(error, drawn, strict=True)]),
-        most("3d", "position ≥ ½: nearer to random phases than to the best rule", [bool(x >= 0.5) for x in place]),
+        most(
+            "3c",
+            "error below that of random phases",
+            [bool(x < y) for x, y in zip(error, drawn, strict=True)],
+        ),
+        most(
+            "3d",
+            "position ≥ ½: nearer to random phases than to the best rule",
+            [bool(x >= 0.5) for x in place],
+        ),
     ]
     more = [
         f"Phases drawn anew: α = {slope(m, drawn):.2f} (a check of the statistic, stated 0.4 – 0.6)."
@@ -406,7 +492,14 @@ def width_law() -> tuple[str, Any]:
         axes[0].loglog(m, error, "o", color="#3b6ea8", label="trained")
         axes[0].loglog(
             m,
-            [errors_of(np.full(int(k), 2 * np.pi / int(k)), np.pi * (np.arange(int(k)) + 0.5) / int(k), 59) for k in m],
+            [
+                errors_of(
+                    np.full(int(k), 2 * np.pi / int(k)),
+                    np.pi * (np.arange(int(k)) + 0.5) / int(k),
+                    59,
+                )
+                for k in m
+            ],
             "_",
             color="#b5533c",
             label="even nodes",
@@ -419,7 +512,9 @@ def width_law() -> tuple[str, Any]:
         axes[1].set(xlabel="d_mlp")
         axes[1].legend(fontsize=8)
 
-    return page("The width law", "3_width_law.md", models, used, tests, more, "3_width_law.png", 30), draw
+    return page(
+        "The width law", "3_width_law.md", models, used, tests, more, "3_width_law.png", 30
+    ), draw
 
 
 def over_training(models: Sequence[Measured]) -> str:
@@ -444,13 +539,17 @@ def over_training(models: Sequence[Measured]) -> str:
         for epoch, values in sorted(found.items())
     ]
     return (
-        "Over training (epoch: μ_4 over its random level, exact error; medians over models): " + "; ".join(texts) + "."
+        "Over training (epoch: μ_4 over its random level, exact error; medians over models): "
+        + "; ".join(texts)
+        + "."
     )
 
 
 def product_waves() -> tuple[str, Any]:
     """Experiment 4."""
-    removed = accurate([one for one in measured_models(1) if "removed" in one.values["product_waves"]])
+    removed = accurate(
+        [one for one in measured_models(1) if "removed" in one.values["product_waves"]]
+    )
     added = accurate([one for one in measured_models(2) if "added" in one.values["product_waves"]])
     both = [one.values["product_waves"] for one in removed]
     more_ = [one.values["product_waves"] for one in added]
@@ -460,7 +559,8 @@ def product_waves() -> tuple[str, Any]:
             "4a",
             "removal moves S at least 80 % of the way to 1",
             [
-                x["removed"]["symmetricity"] - x["before"]["symmetricity"] >= 0.8 * (1 - x["before"]["symmetricity"])
+                x["removed"]["symmetricity"] - x["before"]["symmetricity"]
+                >= 0.8 * (1 - x["before"]["symmetricity"])
                 for x in both
             ],
         ),
@@ -468,7 +568,10 @@ def product_waves() -> tuple[str, Any]:
         most(
             "4c",
             "after removal accuracy within 15 points of the integral's",
-            [abs(x["removed"]["accuracy"] - x["removed"]["integral_accuracy"]) <= 0.15 for x in both],
+            [
+                abs(x["removed"]["accuracy"] - x["removed"]["integral_accuracy"]) <= 0.15
+                for x in both
+            ],
         ),
         within("4d", "removal changes D by less than 0.15", change, 0.15),
         most(
@@ -549,19 +652,27 @@ def swapped() -> tuple[str, Any]:
     """Experiment 5."""
     models = [*measured_models(1), *measured_models(2)]
     used = accurate(models)
-    pairs = [(one["function"], one["predicted"], one["accuracy"]) for model in used for one in model.values["swaps"]]
+    pairs = [
+        (one["function"], one["predicted"], one["accuracy"])
+        for model in used
+        for one in model.values["swaps"]
+    ]
     same = [(x >= 0.5) == (y >= 0.5) for _, x, y in pairs]
     close = [abs(x - y) < 0.1 for _, x, y in pairs]
     per_model = [
-        sum((one["predicted"] >= 0.5) == (one["accuracy"] >= 0.5) for one in model.values["swaps"]) >= 9
+        sum((one["predicted"] >= 0.5) == (one["accuracy"] >= 0.5) for one in model.values["swaps"])
+        >= 9
         for model in used
     ]
-    counted = most("5a", "predicted and measured on the same side of ½ for 80 % of pairs", per_model)
+    counted = most(
+        "5a", "predicted and measured on the same side of ½ for 80 % of pairs", per_model
+    )
     near = most(
         "5b",
         "",
         [
-            sum(abs(one["predicted"] - one["accuracy"]) < 0.1 for one in model.values["swaps"]) >= 0.7 * 11
+            sum(abs(one["predicted"] - one["accuracy"]) < 0.1 for one in model.values["swaps"])
+            >= 0.7 * 11
             for model in used
         ],
     )
@@ -609,7 +720,14 @@ def swapped() -> tuple[str, Any]:
             axis.legend(fontsize=7)
 
     return page(
-        "Swapped activations", "5_swapped_activations.md", models, used, tests, more, "5_swapped_activations.png", 90
+        "Swapped activations",
+        "5_swapped_activations.md",
+        models,
+        used,
+        tests,
+        more,
+        "5_swapped_activations.png",
+        90,
     ), draw
 
 
@@ -653,7 +771,8 @@ def write_summary(pages: dict[str, str]) -> None:
     before, _, rest = docs.read_text(encoding="utf-8").partition("<!-- registered -->\n")
     after = rest.partition("<!-- end of registered -->")[2]
     docs.write_text(
-        f"{before}<!-- registered -->\n\n{summary(pages)}\n\n<!-- end of registered -->{after}", encoding="utf-8"
+        f"{before}<!-- registered -->\n\n{summary(pages)}\n\n<!-- end of registered -->{after}",
+        encoding="utf-8",
     )
 
 

@@ -1,8 +1,10 @@
 """What the documents say of the models of the population that were trained again, from `data/0_*.parquet`.
 
-    python experiments/appendix.py [--write docs/appendix.md docs/lens.md docs/certificates.md] [--pictures DIR]
+    python experiments/appendix.py [--write docs/appendix.md docs/lens.md docs/certificates.md]
+    [--pictures DIR]
 
-With --write, tables and sentences replace those between `<!-- table: NAME -->` and `<!-- end of table -->`.
+With --write, tables and sentences replace those between `<!-- table: NAME -->` and `<!-- end of
+table -->`.
 """
 
 import argparse
@@ -45,9 +47,22 @@ def ladder_table(models: list[dict[str, Any]]) -> Table:
         r2 = spread([rung["r2"] for rung in rungs], up=False, digits=3)[:3]
         numbers = sorted(rung["numbers"] for rung in rungs)
         lines.append(
-            [first["name"], f"{numbers[(len(numbers) - 1) // 2]:,}", f"{right} of {len(rungs)}", *margins, *r2]
+            [
+                first["name"],
+                f"{numbers[(len(numbers) - 1) // 2]:,}",
+                f"{right} of {len(rungs)}",
+                *margins,
+                *r2,
+            ]
         )
-    header = ("ingredients", "numbers, median", "all inputs right", "margin, 10 %", "median", "90 %")
+    header = (
+        "ingredients",
+        "numbers, median",
+        "all inputs right",
+        "margin, 10 %",
+        "median",
+        "90 %",
+    )
     return Table("Ladder", (*header, "R², least", "10 %", "median"), lines)
 
 
@@ -59,16 +74,35 @@ def bound_table(models: list[dict[str, Any]]) -> Table:
         inputs = models[0]["p"] ** 2
         proved = sum(row["proved"] == inputs for row in rows)
         some = sum(0 < row["proved"] < inputs for row in rows)
-        cost = sorted(row["operations"] / model["planes"]["weights"] for row, model in zip(rows, models, strict=True))
+        cost = sorted(
+            row["operations"] / model["planes"]["weights"]
+            for row, model in zip(rows, models, strict=True)
+        )
         middle = f"{cost[(len(cost) - 1) // 2]:,.0f}"
         lines.append(
-            [first["name"], middle, *spread([row["together"] for row in rows], up=True), f"{proved}", f"{some}"]
+            [
+                first["name"],
+                middle,
+                *spread([row["together"] for row in rows], up=True),
+                f"{proved}",
+                f"{some}",
+            ]
         )
     thin = [thin_of(model) for model in models]
-    per_weight = sorted(one["flops"] / model["planes"]["weights"] for one, model in zip(thin, models, strict=True))
+    per_weight = sorted(
+        one["flops"] / model["planes"]["weights"] for one, model in zip(thin, models, strict=True)
+    )
     whole = sum(one["verdict"] == "CERTIFIED" for one in thin)
     words = f"`thin`: {at_least(per_weight[0], 1)} to {at_most(per_weight[-1], 1)}"
-    lines.append([words, at_most(per_weight[(len(thin) - 1) // 2], 1), *["–"] * 5, str(whole), str(len(thin) - whole)])
+    lines.append(
+        [
+            words,
+            at_most(per_weight[(len(thin) - 1) // 2], 1),
+            *["–"] * 5,
+            str(whole),
+            str(len(thin) - whole),
+        ]
+    )
     header = ("row", "operations per weight, median", *WIDE, "all inputs proved", "some")
     return Table("Bounds", header, lines)
 
@@ -83,9 +117,14 @@ def draw(models: list[dict[str, Any]]) -> Figure:
             rows = [model["appendix"]["bounds"][at] for model in models]
             margins = [network(model)["margin"] for model in models]
             pairs = [
-                (row["together"] / m, row["proved"] == 3481) for row, m in zip(rows, margins, strict=True) if m > 0
+                (row["together"] / m, row["proved"] == 3481)
+                for row, m in zip(rows, margins, strict=True)
+                if m > 0
             ]
-            for whole, colour, words in ((False, "0.6", "not all proved"), (True, "C2", "every input proved")):
+            for whole, colour, words in (
+                (False, "0.6", "not all proved"),
+                (True, "C2", "every input proved"),
+            ):
                 sizes = [size for size, proved in pairs if proved == whole]
                 places = at + rng.uniform(-0.25, 0.25, len(sizes))
                 panel.plot(places, sizes, ".", color=colour, ms=5, label=words if at == 0 else None)
@@ -150,7 +189,9 @@ def appendix_words(models: list[dict[str, Any]]) -> str:
         for at, row in enumerate(models[0]["appendix"]["bounds"])
     }
     linear = sum(
-        row["proved"] > 0 for name in ("norms", "operator norms", "planes", "multiplied") for row in rows[name]
+        row["proved"] > 0
+        for name in ("norms", "operator norms", "planes", "multiplied")
+        for row in rows[name]
     )
     before = sum(row["proved"] == inputs for name in ("tables", "inputs") for row in rows[name])
     whole = [row["proved"] == inputs for row in rows["coordinates"]]
@@ -168,7 +209,9 @@ def appendix_words(models: list[dict[str, Any]]) -> str:
     middle = sorted(one["flops"] for one in thin)[(n - 1) // 2] / weights
     least = min(one["margin_lower_bound"] for one in thin if one["margin_lower_bound"] is not None)
     nothing = (
-        "No linear row proves an input of any model" if not linear else f"Linear rows prove some input {linear} times"
+        "No linear row proves an input of any model"
+        if not linear
+        else f"Linear rows prove some input {linear} times"
     )
     nor = (
         "and no row without coordinates all inputs of one"
@@ -210,10 +253,20 @@ def thin_table(models: list[dict[str, Any]]) -> Table:
     lines = []
     for model in sorted(models, key=lambda one: one["seed"])[:8]:
         one = thin_of(model)
-        terms = ", ".join(at_most(one["terms"][name], 2) for name in ("output residual", "input residual"))
+        terms = ", ".join(
+            at_most(one["terms"][name], 2) for name in ("output residual", "input residual")
+        )
         share, margin = at_most(100 * one["cost_share"], 1), one["margin_lower_bound"]
         per = at_most(one["flops"] / model["planes"]["weights"], 1)
-        lines.append([str(model["seed"]), f"{share} %", per, "–" if margin is None else at_least(margin, 2), terms])
+        lines.append(
+            [
+                str(model["seed"]),
+                f"{share} %",
+                per,
+                "–" if margin is None else at_least(margin, 2),
+                terms,
+            ]
+        )
     header = (
         "seed",
         "`thin`: operations, all included",
@@ -227,7 +280,9 @@ def thin_table(models: list[dict[str, Any]]) -> Table:
 def lens_words(models: list[dict[str, Any]]) -> str:
     """How many integrate, with and without a chain, and which do not."""
     rows = [{"seed": model["seed"], **lens_values(model["lens"], "")} for model in models]
-    chained, others = ([row for row in rows if bool(row["lens_chains"]) == chain] for chain in (True, False))
+    chained, others = (
+        [row for row in rows if bool(row["lens_chains"]) == chain] for chain in (True, False)
+    )
     counts = [sum(row["lens_integrates"] for row in some) for some in (rows, others, chained)]
     text = (
         f"Over the population: {which(models).replace('All', 'all', 1).replace('The', 'the', 1)} (the same seeds; not the same bits on another machine). Of the {len(rows)}, `quadlens population` says, {counts[0]} integrate by the rule, "
@@ -236,7 +291,9 @@ def lens_words(models: list[dict[str, Any]]) -> str:
     for row in rows:
         if not row["lens_integrates"]:
             chains = "; ".join(", ".join(map(str, chain)) for chain in row["lens_chains"])
-            values = ", ".join(f"`{name}` {decimals(row[f'lens_{name}'], 3)}" for name in failing(row))
+            values = ", ".join(
+                f"`{name}` {decimals(row[f'lens_{name}'], 3)}" for name in failing(row)
+            )
             text += f" Seed {row['seed']}, {f'with the chain {chains}' if chains else 'without a chain'}, fails in {values}."
     apart = [row["lens_joint"] - row["lens_shared"] for row in chained if row["lens_integrates"]]
     if apart:
@@ -256,7 +313,9 @@ def main() -> None:
     options = parser.parse_args()
     models = [one.values for one in measured_models(0)]
     models = [
-        model for model in models if "bounds" in (model.get("appendix") or {}) and "flops" in model["proofs"]["thin"]
+        model
+        for model in models
+        if "bounds" in (model.get("appendix") or {}) and "flops" in model["proofs"]["thin"]
     ]
     tables = {
         "population-ladder": ladder_table(models),
@@ -278,7 +337,9 @@ def main() -> None:
     for page in options.write:
         put = BLOCK.sub(
             lambda old: (
-                f"<!-- table: {old[1]} -->\n\n{words[old[1]]}\n\n<!-- end of table -->" if old[1] in words else old[0]
+                f"<!-- table: {old[1]} -->\n\n{words[old[1]]}\n\n<!-- end of table -->"
+                if old[1] in words
+                else old[0]
             ),
             page.read_text(encoding="utf-8"),
         )

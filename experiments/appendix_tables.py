@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """The tables and figures of docs/appendix.md: how well few numbers say what a network does, and what is left.
 
-    python experiments/appendix_tables.py [DIR …] [--only NAME …] [--write docs/appendix.md] [--pictures docs/pictures]
+    python experiments/appendix_tables.py [DIR …] [--only NAME …] [--write docs/appendix.md]
+    [--pictures docs/pictures]
 
-The bundled models and every checkpoint below each DIR whose attention is constant, one layer. With --write the tables
-replace those between `<!-- table: NAME -->` and `<!-- end of table -->`.
+The bundled models and every checkpoint below each DIR whose attention is constant, one layer. With
+--write the tables replace those between `<!-- table: NAME -->` and `<!-- end of table -->`.
 """
 
 import argparse
@@ -68,7 +69,13 @@ def row_of(name: str, network: Weights) -> Row:
     small = parameterise(anatomy)
     proved = bounds(network, small.model) if network.config.activation in SLOPES else ()
     rungs = tuple(ladder(anatomy, small))
-    return Row(name, rungs, expand(network, small.model), proved, sum(x.size for x in network.tensors.values()))
+    return Row(
+        name,
+        rungs,
+        expand(network, small.model),
+        proved,
+        sum(x.size for x in network.tensors.values()),
+    )
 
 
 def steps(rows: Sequence[Row]) -> Table:
@@ -94,7 +101,9 @@ def largest(rows: Sequence[Row]) -> Table:
     ]
     rest = terms[SHOWN:]
     worst, share = sum(one.worst for one in rest), 100 * sum(one.share for one in rest)
-    lines.append([f"{len(rest)} others", "all", f"{at_most(worst, 2)} (added up)", "–", f"{share:.1f} %"])
+    lines.append(
+        [f"{len(rest)} others", "all", f"{at_most(worst, 2)} (added up)", "–", f"{share:.1f} %"]
+    )
     return Table("Largest terms", ("noise in", "part", "worst case", "at a, b, c", "share"), lines)
 
 
@@ -108,9 +117,21 @@ def orders(rows: Sequence[Row]) -> Table:
         cells = (*sums, sum(sums), row.expansion.worst)
         margin = at_least(row.network.margin, 2)
         lines.append(
-            [row.name, *(at_most(x, 2) for x in cells), margin, "yes" if sum(sums) < row.network.margin else "no"]
+            [
+                row.name,
+                *(at_most(x, 2) for x in cells),
+                margin,
+                "yes" if sum(sums) < row.network.margin else "no",
+            ]
         )
-    header = ("model", "one noise", "two", "three and more", "all terms, added up", "the difference itself")
+    header = (
+        "model",
+        "one noise",
+        "two",
+        "three and more",
+        "all terms, added up",
+        "the difference itself",
+    )
     return Table("By order", (*header, "margin of the few numbers", "below it"), lines)
 
 
@@ -120,10 +141,29 @@ def complexities(rows: Sequence[Row]) -> Table:
     names = [" · ".join(term.noise) + f", {term.part}" for term in first.expansion.terms[:BOUNDED]]
     lines = []
     for row in first.bounds:
-        each = [at_most(row.terms[term.part, term.noise], 2) for term in first.expansion.terms[:BOUNDED]]
+        each = [
+            at_most(row.terms[term.part, term.noise], 2) for term in first.expansion.terms[:BOUNDED]
+        ]
         cost = (f"{row.operations / first.weights:,.0f}", f"{row.seconds[1]:.3f}")
-        lines.append([row.name, *cost, *each, at_most(row.added, 2), at_most(row.together, 2), f"{row.proved:,}"])
-    header = ("row", "operations per weight", "seconds", *names, "all terms, added up", "together", "inputs proved")
+        lines.append(
+            [
+                row.name,
+                *cost,
+                *each,
+                at_most(row.added, 2),
+                at_most(row.together, 2),
+                f"{row.proved:,}",
+            ]
+        )
+    header = (
+        "row",
+        "operations per weight",
+        "seconds",
+        *names,
+        "all terms, added up",
+        "together",
+        "inputs proved",
+    )
     return Table("Complexities", header, lines)
 
 
@@ -147,7 +187,8 @@ def dial(_: Sequence[Row]) -> Table:
     lines = []
     for p, neurons in DIAL:
         perfect, found = build_transformer(Recipe(p, DIAL_KEYS, neurons)), []
-        # Twice the noise is nearly twice the bound: from the bound at a small noise to the one where a row fails.
+        # Twice the noise is nearly twice the bound: from the bound at a small noise to the one
+        # where a row fails.
         for at, _ in enumerate(LINEAR):
             low, high = 0.0, 0.1
             while high > 1.05 * low:
@@ -184,10 +225,21 @@ def thin_table(_: Sequence[Row]) -> Table:
             f"once for each a - b; {at_most(100 * found.answers / model.config.p**3, 1)} % of all answers one by one"
         ),
     }
-    lines = [[name, at_most(count / weights, 1), why[name]] for name, count in thin_items(model.config, found).items()]
-    lines.append(["all", at_most(proof.operations / weights, 1), f"margin proved {at_least(proof.margin or 0, 2)}"])
+    lines = [
+        [name, at_most(count / weights, 1), why[name]]
+        for name, count in thin_items(model.config, found).items()
+    ]
+    lines.append(
+        [
+            "all",
+            at_most(proof.operations / weights, 1),
+            f"margin proved {at_least(proof.margin or 0, 2)}",
+        ]
+    )
     words = proof.operations - saved_by_words(model.config.p, model.config.d_mlp)
-    lines.append(["with 64 signs as one operation", at_most(words / weights, 1), "as certificates count"])
+    lines.append(
+        ["with 64 signs as one operation", at_most(words / weights, 1), "as certificates count"]
+    )
     return Table("Thin", ("item of `thin`", "operations per weight", "why"), lines)
 
 
@@ -220,14 +272,28 @@ def draw_bounds(rows: Sequence[Row]) -> Figure:
                 sizes = [one.terms[term.part, term.noise] for one in first.bounds]
                 panel.plot(cost, sizes, "-", lw=1, label=f"{' · '.join(term.noise)}, {term.part}")
             if line:
-                panel.plot(cost, [one.added for one in first.bounds], "s--", color="0.5", ms=4, label="terms, added up")
+                panel.plot(
+                    cost,
+                    [one.added for one in first.bounds],
+                    "s--",
+                    color="0.5",
+                    ms=4,
+                    label="terms, added up",
+                )
             panel.plot(cost, totals, f"o{line}", color="black", ms=5, label="all terms together")
             at = [cost[place] for place in proved], [totals[place] for place in proved]
             panel.plot(*at, "o", ms=11, mfc="none", mec="C2", mew=1.5, label="every input proved")
-            panel.axhline(first.network.margin, color="0.2", lw=1, ls=":", label="margin of the few numbers")
+            panel.axhline(
+                first.network.margin, color="0.2", lw=1, ls=":", label="margin of the few numbers"
+            )
             for where, size, one in zip(cost, totals, first.bounds, strict=True):
                 panel.annotate(
-                    one.name, (where, size), xytext=(-6, -4), textcoords="offset points", fontsize=7, ha="right"
+                    one.name,
+                    (where, size),
+                    xytext=(-6, -4),
+                    textcoords="offset points",
+                    fontsize=7,
+                    ha="right",
                 )
             panel.set(xscale="log", yscale="log", xlabel=words)
             panel.set_xlim(min(cost) / 3, max(cost) * 1.5)
@@ -243,11 +309,19 @@ def draw(rows: Sequence[Row]) -> Figure:
         for number, row in enumerate(rows):
             # Integrals, open marks, are another kind of thing than networks: no line joins them.
             for some, mark, name in ((row.rungs[:4], "s--", None), (row.rungs[4:], "o-", row.name)):
-                numbers, look = [one.numbers for one in some], {"markersize": 4, "color": f"C{number}", "label": name}
+                numbers, look = (
+                    [one.numbers for one in some],
+                    {"markersize": 4, "color": f"C{number}", "label": name},
+                )
                 look |= {"markerfacecolor": "none"} if name is None else {}
                 fits.plot(numbers, [max(1 - one.r2, 1e-4) for one in some], mark, **look)
                 right.plot(numbers, [one.right / one.inputs for one in some], mark, **look)
-        fits.set(xscale="log", yscale="log", xlabel="numbers used", ylabel="1 - R² of all logits (1e-4: or less)")
+        fits.set(
+            xscale="log",
+            yscale="log",
+            xlabel="numbers used",
+            ylabel="1 - R² of all logits (1e-4: or less)",
+        )
         right.set(xscale="log", xlabel="numbers used", ylabel="share of inputs answered right")
         drawn.legend(6)
     return drawn.figure
@@ -270,8 +344,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("directories", type=Path, nargs="*")
     parser.add_argument("--write", type=Path, default=None)
-    parser.add_argument("--pictures", type=Path, default=None, help="directory for the figures, .svg")
-    parser.add_argument("--only", nargs="*", choices=tuple(TABLES), default=tuple(TABLES), help="tables to make")
+    parser.add_argument(
+        "--pictures", type=Path, default=None, help="directory for the figures, .svg"
+    )
+    parser.add_argument(
+        "--only", nargs="*", choices=tuple(TABLES), default=tuple(TABLES), help="tables to make"
+    )
     options = parser.parse_args()
     rows = []
     for name, network in models(options.directories) if set(options.only) - set(APART) else ():
@@ -279,7 +357,9 @@ def main() -> None:
             rows.append(row_of(name, network))
         except QuadlensError as error:
             print(f"{name} is left out: {error}", file=sys.stderr)
-    tables = {name: make(rows).to_markdown() for name, make in TABLES.items() if name in options.only}
+    tables = {
+        name: make(rows).to_markdown() for name, make in TABLES.items() if name in options.only
+    }
     if options.pictures is not None:
         figures = [("appendix-ladder", draw(rows)), ("appendix-bounds", draw_bounds(rows))]
         write_figures(figures, options.pictures, ("svg",))
@@ -289,7 +369,9 @@ def main() -> None:
     text = options.write.read_text(encoding="utf-8")
     put = BLOCK.sub(
         lambda old: (
-            f"<!-- table: {old[1]} -->\n\n{tables[old[1]]}\n\n<!-- end of table -->" if old[1] in tables else old[0]
+            f"<!-- table: {old[1]} -->\n\n{tables[old[1]]}\n\n<!-- end of table -->"
+            if old[1] in tables
+            else old[0]
         ),
         text,
     )

@@ -53,7 +53,10 @@ def right_ones(directory: Path) -> Iterator[tuple[str, Weights]]:
         fact = adders.facts_of(path, known)
         row = right.get((fact.get("repository", ""), fact.get("path", "")))
         if row is not None and row["verdict"] == "CERTIFIED" and "task" not in fact:
-            yield adders.name_of(row), import_file(adders.with_weights(path, path.with_suffix(".npz"))).model
+            yield (
+                adders.name_of(row),
+                import_file(adders.with_weights(path, path.with_suffix(".npz"))).model,
+            )
 
 
 def table() -> str:

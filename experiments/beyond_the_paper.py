@@ -63,12 +63,20 @@ class ClusterErrors:
 def cluster_errors(frame: pl.DataFrame) -> tuple[ClusterErrors, ...]:
     """All clusters; then one of a pair (k, 2k) and no such; then those of good models and of others."""
     columns = ("run_id", "p", "good_model", "key_frequencies", "clusters")
-    rows = frame.select(columns).explode("clusters").unnest("clusters").filter(pl.col("key")).to_dicts()
+    rows = (
+        frame.select(columns)
+        .explode("clusters")
+        .unnest("clusters")
+        .filter(pl.col("key"))
+        .to_dicts()
+    )
     rows = [row for row in rows if row["relative_exact_psi"] is not None]
 
     def paired(row: dict[str, Any]) -> bool:
         keys, k, p = row["key_frequencies"], row["k"], row["p"]
-        return any(other != k and (doubled(k, p) == other or doubled(other, p) == k) for other in keys)
+        return any(
+            other != k and (doubled(k, p) == other or doubled(other, p) == k) for other in keys
+        )
 
     kinds = (
         ("all key clusters", lambda row: True),
@@ -88,12 +96,24 @@ def cluster_errors(frame: pl.DataFrame) -> tuple[ClusterErrors, ...]:
 
 def errors_table(found: Sequence[ClusterErrors]) -> Table:
     """One row for each kind of clusters; errors are rounded up."""
-    header = ("clusters", "all", "median", "90 %", "largest", "above 10 %", "above 100 %", "models with one above 10 %")
+    header = (
+        "clusters",
+        "all",
+        "median",
+        "90 %",
+        "largest",
+        "above 10 %",
+        "above 100 %",
+        "models with one above 10 %",
+    )
     rows = [
         (
             one.words,
             str(len(one.errors)),
-            *(of_mean_size(float(np.quantile(one.errors, q))) if one.errors else "–" for q in (0.5, 0.9, 1)),
+            *(
+                of_mean_size(float(np.quantile(one.errors, q))) if one.errors else "–"
+                for q in (0.5, 0.9, 1)
+            ),
             str(one.above(0.1)),
             str(one.above(1.0)),
             f"{one.models_above} of {one.models}",
@@ -138,10 +158,23 @@ def lens_table(kinds: Mapping[str, list[dict[str, Any]]]) -> Table:
             [row[f"lens_{name}"] for row in models if row[f"lens_{name}"] is not None]
             for name in ("shared", "joint", "shared_permuted", "symmetric_part")
         )
-        both = (f"{middle(values)}, {decimals(min(values))}" if values else "–" for values in (shared, joint))
+        both = (
+            f"{middle(values)}, {decimals(min(values))}" if values else "–"
+            for values in (shared, joint)
+        )
         integrate = sum(bool(row["lens_integrates"]) for row in models)
-        rows.append((words, str(len(models)), str(integrate), *both, middle(permuted), middle(symmetric)))
-    header = ("models", "measured", "integrate", "shared: median, least", "read jointly", "permuted", "symmetric part")
+        rows.append(
+            (words, str(len(models)), str(integrate), *both, middle(permuted), middle(symmetric))
+        )
+    header = (
+        "models",
+        "measured",
+        "integrate",
+        "shared: median, least",
+        "read jointly",
+        "permuted",
+        "symmetric part",
+    )
     return Table("", header, rows)
 
 
@@ -154,16 +187,26 @@ def _medians(good: pl.DataFrame, rng: np.random.Generator) -> list[Statement]:
     field, rows = pl.element().struct.field, []
     for column, words in PAIR_MEDIANS.items():
         found = measured(inside(good, "clusters", field(column), field("key")), rng, np.median, 500)
-        rows.append(number_statement(f"median_{column}", f"median over good pairs: {words}", *found))
+        rows.append(
+            number_statement(f"median_{column}", f"median over good pairs: {words}", *found)
+        )
     return rows
 
 
 def _proofs(models: Sequence[dict[str, Any]], rng: np.random.Generator) -> list[Statement]:
     accurate = [model for model in models if model["accuracy"] == 1]
     rows = [
-        count_statement("accurate_models", "models that answer every input right", len(accurate), len(models), None)
+        count_statement(
+            "accurate_models",
+            "models that answer every input right",
+            len(accurate),
+            len(models),
+            None,
+        )
     ]
-    tried = dict.fromkeys(name for model in models for name in model if name.startswith("certified_"))
+    tried = dict.fromkeys(
+        name for model in models for name in model if name.startswith("certified_")
+    )
     for certified in tried:
         strategy = certified.removeprefix("certified_")
         mine = [model for model in models if certified in model]
@@ -174,10 +217,22 @@ def _proofs(models: Sequence[dict[str, Any]], rng: np.random.Generator) -> list[
         )
         rows.append(count_statement(name, words, sum(whole), len(whole), None))
         for name, words, column in (
-            (f"share_of_inputs_certified_by_{strategy}", f"inputs proved by {strategy}, mean", certified),
-            (f"cost_of_{strategy}", f"operations of {strategy} over brute force, mean", f"cost_{strategy}"),
+            (
+                f"share_of_inputs_certified_by_{strategy}",
+                f"inputs proved by {strategy}, mean",
+                certified,
+            ),
+            (
+                f"cost_of_{strategy}",
+                f"operations of {strategy} over brute force, mean",
+                f"cost_{strategy}",
+            ),
         ):
-            rows.append(number_statement(name, words, *measured([np.array([one[column]]) for one in mine], rng)))
+            rows.append(
+                number_statement(
+                    name, words, *measured([np.array([one[column]]) for one in mine], rng)
+                )
+            )
     return rows
 
 

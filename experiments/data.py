@@ -33,4 +33,6 @@ def read(path: Path) -> Measured:
     file = pq.ParquetFile(path)
     text = zlib.decompress(base64.b64decode(file.metadata.metadata[b"model"]))
     columns = file.read().to_pydict()
-    return Measured(path.stem, json.loads(text), {name: np.array(column) for name, column in columns.items()})
+    return Measured(
+        path.stem, json.loads(text), {name: np.array(column) for name, column in columns.items()}
+    )

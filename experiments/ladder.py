@@ -19,7 +19,12 @@ NODES = 1024
 # A margin below this share of the largest logit.
 ROUNDING = 1e-9
 # Ingredients of the shared function, each with those before it, as `parameterise` takes them.
-SHARED = {"wave": (0, 0, 0), "+ constant": (1, 0, 0), "+ double wave": (1, 1, 0), "+ a and b apart": (1, 1, 1)}
+SHARED = {
+    "wave": (0, 0, 0),
+    "+ constant": (1, 0, 0),
+    "+ double wave": (1, 1, 0),
+    "+ a and b apart": (1, 1, 1),
+}
 # Matrices that take the place of parameterised ones, each with those before it.
 EXACT = {
     "+ W_E, W_pos": ("E",),
@@ -60,8 +65,15 @@ def ladder(anatomy: Anatomy, small: Parameterised) -> Iterable[Rung]:
         yield rung(f"integral: {name}" if name == "wave" else name, count, even, cyclic)
     for name, one in fits.items():
         count = one.numbers.total - one.numbers.planes
-        yield rung(f"neurons: {name}" if name == "wave" else name, count, formula(cyclic, one.groups), cyclic)
-    yield rung("as a network, with planes", small.numbers.total, small.model.collapse(), anatomy.layer)
+        yield rung(
+            f"neurons: {name}" if name == "wave" else name,
+            count,
+            formula(cyclic, one.groups),
+            cyclic,
+        )
+    yield rung(
+        "as a network, with planes", small.numbers.total, small.model.collapse(), anatomy.layer
+    )
     mixed, exact = small.model, set[str]()
     for name, matrices in EXACT.items():
         exact |= set(matrices)
@@ -76,8 +88,15 @@ def formula(tables: FloatTables, groups: Sequence[Group]) -> FloatTables:
     U_a, U_b, W_L = (np.zeros((tables.p, width)) for _ in range(3))
     start = 0
     for group in groups:
-        mine, one, shared = slice(start, start := start + len(group.omega)), group.cluster, group.shared
-        for U, (alpha, eta), turn in ((U_a, shared.a, shared.shift), (U_b, shared.b, -shared.shift)):
+        mine, one, shared = (
+            slice(start, start := start + len(group.omega)),
+            group.cluster,
+            group.shared,
+        )
+        for U, (alpha, eta), turn in (
+            (U_a, shared.a, shared.shift),
+            (U_b, shared.b, -shared.shift),
+        ):
             x = angles(one) + one.phi + turn
             U[:, mine] = one.rho * (alpha * np.cos(x) + eta * np.cos(2 * x))
         U_b[:, mine] += one.rho * shared.constant
@@ -95,13 +114,17 @@ def counted(network: Weights, small: Parameterised, exact: set[str]) -> int:
     Q = 2 * numbers.frequencies * config.d_model
     values = config.n_heads * config.d_head
     rows = (numbers.planes - Q) // (2 * config.d_model + values)
-    # Frames of what is exact follow from it; W_out alone still needs φ, ω, the groups and the frequencies.
+    # Frames of what is exact follow from it; W_out alone still needs φ, ω, the groups and the
+    # frequencies.
     frames = Q + (0 if "V" in exact else rows * (config.d_model + values))
     if "out" in exact:
         return weights + frames + numbers.frequencies
     neurons = numbers.groups + numbers.frequencies
     return (
-        weights + frames + neurons + (2 * numbers.neurons // 3 if "in" in exact else numbers.neurons + numbers.shared)
+        weights
+        + frames
+        + neurons
+        + (2 * numbers.neurons // 3 if "in" in exact else numbers.neurons + numbers.shared)
     )
 
 
@@ -110,4 +133,11 @@ def rung(name: str, numbers: int, tables: FloatTables, network: FloatTables) -> 
     logits = all_logits(tables)
     margins, _ = leads(logits, tables.task.answers)
     margins[np.abs(margins) <= ROUNDING * np.abs(logits).max()] = 0.0
-    return Rung(name, numbers, int((margins > 0).sum()), margins.size, float(margins.min()), logit_r2(tables, network))
+    return Rung(
+        name,
+        numbers,
+        int((margins > 0).sum()),
+        margins.size,
+        float(margins.min()),
+        logit_r2(tables, network),
+    )

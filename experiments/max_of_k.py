@@ -4,7 +4,8 @@
     python experiments/max_of_k.py DIR --brute          # also try every input, K = 4
     python experiments/max_of_k.py --table              # what docs/sequences.md shows of them
 
-Bounds are those of `quadlens certify`, whose certificate is then verified by the checker (`quadlens_checker`).
+Bounds are those of `quadlens certify`, whose certificate is then verified by the checker
+(`quadlens_checker`).
 """
 
 import argparse
@@ -27,7 +28,8 @@ from quadlens_checker.sequence_verdict import verify_cells
 
 CERTIFY = "certify"
 DATA = Path(__file__).parent / "data" / "max_of_k.csv"
-# Rows that are not by certify are of an earlier state of this script: float64 with an allowance for rounding.
+# Rows that are not by certify are of an earlier state of this script: float64 with an allowance for
+# rounding.
 FIELDS = ("model", "K", "seed", "by", "inputs", "right_at_least", "right_at_most", "accuracy_low", "accuracy_high",
           "sampled", "seconds", "check_seconds", "certificate_bytes", "brute_right", "brute_seconds")  # fmt: skip
 
@@ -35,7 +37,11 @@ FIELDS = ("model", "K", "seed", "by", "inputs", "right_at_least", "right_at_most
 def brute(weights: Weights) -> int:
     """How many of all 64^4 inputs are answered right, in float64."""
     tables = Network(weights).direct(0)
-    w, L, x = tables.w.middle.transpose(0, 2, 1), tables.logits.middle.transpose(1, 0, 2), tables.base.middle
+    w, L, x = (
+        tables.w.middle.transpose(0, 2, 1),
+        tables.logits.middle.transpose(1, 0, 2),
+        tables.base.middle,
+    )
     n, right = L.shape[1], 0
     c, d = (one.ravel() for one in np.meshgrid(np.arange(n), np.arange(n), indexing="ij"))
     for q in range(n):
@@ -52,18 +58,25 @@ def sampled(weights: Weights, n: int = 100_000) -> float:
     """Share of right answers on words drawn evenly, by the forward pass itself."""
     K = sequence_config(weights).n_ctx
     words = np.random.default_rng(0).integers(0, weights.W_E.shape[0], (n, K))
-    found = [forward(weights, part, K - 1).argmax(axis=1) == part.max(axis=1) for part in np.array_split(words, 20)]
+    found = [
+        forward(weights, part, K - 1).argmax(axis=1) == part.max(axis=1)
+        for part in np.array_split(words, 20)
+    ]
     return float(np.concatenate(found).mean())
 
 
 def table() -> None:
     """The rows of docs/sequences.md: ranges over the seeds of each K, rounded outwards."""
     rows = list(csv.DictReader(DATA.open()))
-    print("| K | by | inputs | seeds | accuracy between | widest gap, points | seconds | to check | to try all |")
+    print(
+        "| K | by | inputs | seeds | accuracy between | widest gap, points | seconds | to check | to try all |"
+    )
     print("|---|---|---|---|---|---|---|---|---|")
     for K, by in sorted({(int(row["K"]), row["by"]) for row in rows}):
         here = [row for row in rows if (int(row["K"]), row["by"]) == (K, by)]
-        low, high = ([Fraction(int(r[f"right_at_{end}"]), 64**K) for r in here] for end in ("least", "most"))
+        low, high = (
+            [Fraction(int(r[f"right_at_{end}"]), 64**K) for r in here] for end in ("least", "most")
+        )
         gap = max(b - a for a, b in zip(low, high, strict=True))
         medians = []
         for name in ("seconds", "check_seconds", "brute_seconds"):
@@ -73,7 +86,9 @@ def table() -> None:
         cells = K, by, f"64^{K}", len(here), between, f"{ceil(10**5 * gap) / 1000:.3f}", *medians
         print(f"| {' | '.join(map(str, cells))} |")
     tried = [row for row in rows if row["brute_right"]]
-    inside = [int(r["right_at_least"]) <= int(r["brute_right"]) <= int(r["right_at_most"]) for r in tried]
+    inside = [
+        int(r["right_at_least"]) <= int(r["brute_right"]) <= int(r["right_at_most"]) for r in tried
+    ]
     print(f"\n{sum(inside)} of {len(inside)} counts by brute force are within their bounds.")
 
 
@@ -97,7 +112,9 @@ def row_of(path: Path, with_brute: bool) -> dict[str, str]:
 
 def main() -> None:
     """Every network of a directory that has no row by certify yet."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("directory", type=Path, nargs="?")
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--brute", action="store_true")

@@ -11,14 +11,16 @@
 | coordinates | p² d_mlp r | the sum over neurons in coordinates of the answers' planes exactly, the rest as before |
 | exact | p³ d_mlp | `expand` |
 
-`together` is a bound on the whole difference of logits, with all noises that a row can add up before it bounds them;
-an input is proved where the parameterised network leads every other answer by more. Costs of `tables` and below are
-beyond the tables themselves, which take one collapse for each network (one per term for the terms).
+`together` is a bound on the whole difference of logits, with all noises that a row can add up
+before it bounds them; an input is proved where the parameterised network leads every other answer
+by more. Costs of `tables` and below are beyond the tables themselves, which take one collapse for
+each network (one per term for the terms).
 
-Rounding. Tables are within η of the truth: each is a signed sum of at most 32 collapses, a collapse within γ M, with M
-the collapse of the larger of both networks' |weights|, which all sums on the way are below, and γ = (terms of all its
-products) 2^-53. What is made of them adds up numbers that are not negative, enlarged by SLACK, or is off by the same
-relative to norms. `exact` alone is evaluated in float64, as `expand` is.
+Rounding. Tables are within η of the truth: each is a signed sum of at most 32 collapses, a collapse
+within γ M, with M the collapse of the larger of both networks' |weights|, which all sums on the way
+are below, and γ = (terms of all its products) 2^-53. What is made of them adds up numbers that are
+not negative, enlarged by SLACK, or is off by the same relative to norms. `exact` alone is evaluated
+in float64, as `expand` is.
 """
 
 import time
@@ -57,9 +59,11 @@ class Row(Displayed):
         name: As in the module's table.
         terms: An upper bound on the worst case of every term, by part and noise.
         together: An upper bound on the worst case of the whole difference.
-        proved: Inputs at which the parameterised network's lead is above what the difference can take.
+        proved: Inputs at which the parameterised network's lead is above what the difference can
+            take.
         operations: Of `together`, tables included where there are any.
-        seconds: It took for terms, and for `together`; the tables of both networks are in the latter.
+        seconds: It took for terms, and for `together`; the tables of both networks are in the
+            latter.
     """
 
     name: str
@@ -75,7 +79,12 @@ class Row(Displayed):
         return float(sum(self.terms.values()))
 
     def _facts(self) -> dict[str, object]:
-        return {"": self.name, "added": f"{self.added:.4g}", "together": f"{self.together:.4g}", "proved": self.proved}
+        return {
+            "": self.name,
+            "added": f"{self.added:.4g}",
+            "together": f"{self.together:.4g}",
+            "proved": self.proved,
+        }
 
 
 class Bounded:
@@ -84,41 +93,63 @@ class Bounded:
     def __init__(self, network: Weights, simple: Weights) -> None:
         check_pair(network, simple)
         if network.config.activation not in SLOPES:
-            raise BadConfig(f"bounds need a slope of at most 1, relu or abs; this is {network.config.activation}")
+            raise BadConfig(
+                f"bounds need a slope of at most 1, relu or abs; this is {network.config.activation}"
+            )
         self.network, self.simple, self.config = network, simple, network.config
         self.linear, self.bent = SLOPES[network.config.activation]
         self.right = network.config.task.answers
         began = time.perf_counter()
         self.ours, self.theirs = simple.collapse(), network.collapse()
         self.collapse_seconds = time.perf_counter() - began
-        most = {name: np.maximum(np.abs(x), np.abs(simple.tensors[name])) for name, x in network.tensors.items()}
+        most = {
+            name: np.maximum(np.abs(x), np.abs(simple.tensors[name]))
+            for name, x in network.tensors.items()
+        }
         positive = replace(network.config, attention=tuple(map(abs, network.config.attention)))
         M = network.replace(positive, **most).collapse()
         config = self.config
         gamma = (2 * config.d_model + config.n_heads * config.d_head + 32) * UNIT
-        self.eta = {name: 2**6 * gamma * float(getattr(M, name).max()) for name in ("U_a", "U_b", "W_L", "S_a", "S_b")}
+        self.eta = {
+            name: 2**6 * gamma * float(getattr(M, name).max())
+            for name in ("U_a", "U_b", "W_L", "S_a", "S_b")
+        }
         self.eta_U = 2**8 * (self.eta["U_a"] + self.eta["U_b"])
         self.eta_S = 2**2 * (self.eta["S_a"] + self.eta["S_b"])
         ours, theirs = self.ours, self.theirs
         W, R, x = theirs.W_L, theirs.W_L - ours.W_L, np.stack([ours.U_a, ours.U_b])
         skip = np.stack([theirs.S_a - ours.S_a, theirs.S_b - ours.S_b])
-        # Parameterised U, all noise in it, W_L and all noise in it (means over c left out), noise of skip terms.
-        self.whole = x, np.stack([theirs.U_a, theirs.U_b]) - x, W - W.mean(axis=0), R - R.mean(axis=0), skip
+        # Parameterised U, all noise in it, W_L and all noise in it (means over c left out), noise
+        # of skip terms.
+        self.whole = (
+            x,
+            np.stack([theirs.U_a, theirs.U_b]) - x,
+            W - W.mean(axis=0),
+            R - R.mean(axis=0),
+            skip,
+        )
         self.H = basis((ours.W_L - ours.W_L.mean(axis=0)).T)
         p, d, n, v = config.p, config.d_model, config.d_mlp, config.n_heads * config.d_head
         # Two collapses: OV, two streams through it and through W_in and W_U, W_out W_U.
         self.collapses = 2 * (2 * d * v * d + 4 * p * d * d + 4 * p * d * (n + p) + 2 * n * d * p)
         self.logits = all_logits(self.ours)
-        # Sums over neurons lose at most (d_mlp + 8) 2^-53 of Σ|hidden||W_L|, skip terms and their sum as little.
+        # Sums over neurons lose at most (d_mlp + 8) 2^-53 of Σ|hidden||W_L|, skip terms and their
+        # sum as little.
         hidden = self.ours.U_a[:, None] + self.ours.U_b
-        self.logit_loss = 2 * self.sum_loss(np.abs(hidden).reshape(-1, config.d_mlp), self.ours.W_L) + 2 * self.eta_S
+        self.logit_loss = (
+            2 * self.sum_loss(np.abs(hidden).reshape(-1, config.d_mlp), self.ours.W_L)
+            + 2 * self.eta_S
+        )
 
     def sum_loss(self, hidden: Matrix, W: Matrix) -> float:
         """By how much Σ_i hidden[i] W[c,i] can be off in float64, hidden within η_U and W within its η."""
         n = self.config.d_mlp
         size, reach = (float(np.linalg.norm(x, axis=1).max()) for x in (hidden, W))
         rounding = (n + 8) * UNIT * size * reach
-        tables = n**0.5 * (self.eta_U * reach + self.eta["W_L"] * size) + n * self.eta_U * self.eta["W_L"]
+        tables = (
+            n**0.5 * (self.eta_U * reach + self.eta["W_L"] * size)
+            + n * self.eta_U * self.eta["W_L"]
+        )
         return 2 * (rounding + tables)
 
     def parts(self) -> Parts:
@@ -133,13 +164,18 @@ class Bounded:
     def reach(self, W: Matrix) -> float:
         """At least |W[c] - W[c']|, for W whose mean over c is 0 or nearly so."""
         return (
-            2 * float(np.linalg.norm(W, axis=1).max()) * (1 + SLACK) + 4 * np.sqrt(self.config.d_mlp) * self.eta["W_L"]
+            2 * float(np.linalg.norm(W, axis=1).max()) * (1 + SLACK)
+            + 4 * np.sqrt(self.config.d_mlp) * self.eta["W_L"]
         )
 
-    def weighed(self, hidden: Float[np.ndarray, "*rows d_mlp"], W: Matrix) -> Float[np.ndarray, "*rows"]:
+    def weighed(
+        self, hidden: Float[np.ndarray, "*rows d_mlp"], W: Matrix
+    ) -> Float[np.ndarray, "*rows"]:
         """At least |Σ_i hidden[i] (W[c,i] - W[c',i])|: by neurons, or by Euclidean norms."""
         size = np.abs(hidden) + self.eta_U
-        return np.minimum(size @ self.spread(W), np.linalg.norm(size, axis=-1) * self.reach(W)) * (1 + SLACK)
+        return np.minimum(size @ self.spread(W), np.linalg.norm(size, axis=-1) * self.reach(W)) * (
+            1 + SLACK
+        )
 
     def sides(self, U: np.ndarray, W: Matrix) -> Inputs:
         """The same of U_a[a] + U_b[b], each by itself."""
@@ -159,7 +195,9 @@ class Bounded:
     def halves(self, noise: Names, bound: float) -> dict[Term, float]:
         """The shares of identity and absolute value of a bound on both."""
         shares = {"absolute value": self.bent, "identity": self.linear}
-        return {(part, noise): share * bound * (1 + SLACK) for part, share in shares.items() if share}
+        return {
+            (part, noise): share * bound * (1 + SLACK) for part, share in shares.items() if share
+        }
 
     def changes(self, U: ByNoise) -> Iterator[tuple[Names, Hidden]]:
         """What each noise makes of the absolute value, after those before it: |x + ε| - |x|, times its share."""
@@ -211,7 +249,11 @@ def linear_rows(network: Weights, simple: Weights) -> tuple[Row, ...]:
 def norm_row(name: str, tables: Bounded, way: Way | None) -> Row:
     """Of `noise_norms.py`."""
     began = time.perf_counter()
-    chain = Multiplied(tables.network, tables.simple) if way is None else Chain(tables.network, tables.simple, way)
+    chain = (
+        Multiplied(tables.network, tables.simple)
+        if way is None
+        else Chain(tables.network, tables.simple, way)
+    )
     found, p = chain.norms(), tables.config.p
     terms: dict[Term, float] = {("skip", t): value for t, value in found.skip.items() if t}
     total = np.full((p, p), sum(terms.values()))
@@ -222,7 +264,9 @@ def norm_row(name: str, tables: Bounded, way: Way | None) -> Row:
                 terms |= tables.halves(s + r, float(np.max(size)) * reach)
     total *= 1 + SLACK
     seconds = time.perf_counter() - began
-    return Row(name, terms, float(total.max()), tables.proved(total), chain.operations, (seconds, seconds))
+    return Row(
+        name, terms, float(total.max()), tables.proved(total), chain.operations, (seconds, seconds)
+    )
 
 
 def row(name: str, tables: Bounded, parts: Parts) -> Row:
@@ -247,7 +291,14 @@ def exact_row(tables: Bounded) -> Row:
     terms = {(one.part, one.noise): one.worst for one in found.terms}
     took = (middle - began, time.perf_counter() - middle + tables.collapse_seconds)
     p, n = tables.config.p, tables.config.d_mlp
-    return Row("exact", terms, found.worst, int((margins > 0).sum()), tables.collapses + 4 * p**3 * n + 3 * p**3, took)
+    return Row(
+        "exact",
+        terms,
+        found.worst,
+        int((margins > 0).sum()),
+        tables.collapses + 4 * p**3 * n + 3 * p**3,
+        took,
+    )
 
 
 Terms = Iterator[tuple[Term, float]]
@@ -267,7 +318,9 @@ def table_whole(tables: Bounded) -> tuple[Logits, Inputs]:
     """ReLU(U_a + U_b) ≤ ReLU(U_a) + ReLU(U_b), and |x| likewise."""
     x, noise, W, R, skip = tables.whole
     hidden = np.abs(x) if tables.linear == 0 else np.maximum(x, 0.0)
-    return np.zeros_like(tables.logits), tables.sides(noise, W) + tables.sides(hidden, R) + _spreads(tables, skip)
+    return np.zeros_like(tables.logits), tables.sides(noise, W) + tables.sides(
+        hidden, R
+    ) + _spreads(tables, skip)
 
 
 def input_terms(tables: Bounded, parts: Parts) -> Terms:
@@ -289,7 +342,9 @@ def input_whole(tables: Bounded) -> tuple[Logits, Inputs]:
     shift = shift + tables.beside(skip[0][:, None] + skip[1])
     before = np.abs(x[0][:, None] + x[1])
     change = tables.bent * (np.abs(x[0][:, None] + x[1] + (noise[0][:, None] + noise[1])) - before)
-    return shift, tables.weighed(change, W) + tables.weighed(tables.bent * before, R) + loss + tables.eta_S
+    return shift, tables.weighed(change, W) + tables.weighed(
+        tables.bent * before, R
+    ) + loss + tables.eta_S
 
 
 def coordinate_terms(tables: Bounded, parts: Parts) -> Terms:
@@ -300,7 +355,9 @@ def coordinate_terms(tables: Bounded, parts: Parts) -> Terms:
         for r, Z, rest in split:
             if s or r:
                 value, off = tables.coordinates(change, Z)
-                worst = (np.abs(value).max(axis=2) + tables.weighed(change, rest)).max() * (1 + SLACK) + off
+                worst = (np.abs(value).max(axis=2) + tables.weighed(change, rest)).max() * (
+                    1 + SLACK
+                ) + off
                 yield ("absolute value", s + r), float(worst)
 
 
@@ -308,13 +365,18 @@ def coordinate_whole(tables: Bounded) -> tuple[Logits, Inputs]:
     """Both halves at once: what W_L has in the planes exactly, the rest of it by neurons or norms."""
     x, noise, W, R, skip = tables.whole
     before = x[0][:, None] + x[1]
-    hidden = [apply_activation(tables.config.activation, y) for y in (before, before + (noise[0][:, None] + noise[1]))]
+    hidden = [
+        apply_activation(tables.config.activation, y)
+        for y in (before, before + (noise[0][:, None] + noise[1]))
+    ]
     # W_L σ(pre) - W_L^0 σ(x) = W_L (σ(pre) - σ(x)) + R σ(x).
     (Z, rest), (Z_R, rest_R) = tables.split(W), tables.split(R)
     shift, loss = tables.coordinates(hidden[1] - hidden[0], Z)
     more, off = tables.coordinates(hidden[0], Z_R)
     bound = tables.weighed(hidden[1] - hidden[0], rest) + tables.weighed(hidden[0], rest_R)
-    return shift + more + tables.beside(skip[0][:, None] + skip[1]), bound + loss + off + tables.eta_S
+    return shift + more + tables.beside(
+        skip[0][:, None] + skip[1]
+    ), bound + loss + off + tables.eta_S
 
 
 def _straight_terms(tables: Bounded, parts: Parts) -> Terms:
@@ -327,7 +389,10 @@ def _straight_terms(tables: Bounded, parts: Parts) -> Terms:
                 yield ("identity", s + r), float(np.abs(value).max() + loss)
     for t, of_t in S:
         if t:
-            yield ("skip", t), float(np.abs(tables.beside(of_t[0][:, None] + of_t[1])).max()) + tables.eta_S
+            yield (
+                ("skip", t),
+                float(np.abs(tables.beside(of_t[0][:, None] + of_t[1])).max()) + tables.eta_S,
+            )
 
 
 def _spreads(tables: Bounded, S: np.ndarray) -> Inputs:
@@ -350,11 +415,18 @@ def _input_operations(tables: Bounded) -> int:
 def _coordinate_operations(tables: Bounded) -> int:
     """The tables' part and W_L in coordinates; hidden layers, 4 r each for coordinates, weighted sums; with answers."""
     p, n, r = tables.config.p, tables.config.d_mlp, tables.H.shape[1]
-    return tables.collapses + 11 * p * n + 8 * p * n * r + (17 + 4 * r) * p**2 * n + (4 * r + 6) * p**3
+    return (
+        tables.collapses + 11 * p * n + 8 * p * n * r + (17 + 4 * r) * p**2 * n + (4 * r + 6) * p**3
+    )
 
 
 ROWS: dict[
-    str, tuple[Callable[[Bounded, Parts], Terms], Callable[[Bounded], tuple[Logits, Inputs]], Callable[[Bounded], int]]
+    str,
+    tuple[
+        Callable[[Bounded, Parts], Terms],
+        Callable[[Bounded], tuple[Logits, Inputs]],
+        Callable[[Bounded], int],
+    ],
 ]
 ROWS = {
     "tables": (table_terms, table_whole, _table_operations),

@@ -1,16 +1,19 @@
 """Bounds on the terms of `noise_terms.py` from norms of the weights alone: no product of two of the network's matrices.
 
-A row x of the stream and a matrix M of full size are split by a basis P of the plane that parameterised matrices read
-or write, a hint with 1 - PᵀP small: x = y Pᵀ + x', y = x P, and M = P F + N', F = Pᵀ M. Then, |·| the Euclidean norm,
+A row x of the stream and a matrix M of full size are split by a basis P of the plane that
+parameterised matrices read or write, a hint with 1 - PᵀP small: x = y Pᵀ + x', y = x P, and M = P F
++ N', F = Pᵀ M. Then, |·| the Euclidean norm,
 
     |x M Q| ≤ |y| ‖F Q‖ + |x'| ‖N' Q‖_F,     |x M - x M Q Qᵀ| ≤ |y| ‖F - F Q Qᵀ‖_F + |x'| ‖N' - N' Q Qᵀ‖_F
 
-up to SLACK: a matrix is a 2 × 2 table of norms (plane, rest), and a path through the network the product of these. A
-parameterised matrix has its plane alone, so that noise which is orthogonal to a plane meets noise alone. ‖·‖ is the
-operator norm, by λ ≤ (tr Gⁿ)^(1/n) for the Gram matrix G. With an empty basis all is Frobenius norms.
+up to SLACK: a matrix is a 2 × 2 table of norms (plane, rest), and a path through the network the
+product of these. A parameterised matrix has its plane alone, so that noise which is orthogonal to a
+plane meets noise alone. ‖·‖ is the operator norm, by λ ≤ (tr Gⁿ)^(1/n) for the Gram matrix G. With
+an empty basis all is Frobenius norms.
 
-The ReLU and |x| are 1-Lipschitz, so what noise in s makes of the hidden layer is at most |pre^s| long, and a term of
-the logits between two answers at most half (ReLU) of |pre^s(a,b)| |W_L^r[c] - W_L^r[c']|.
+The ReLU and |x| are 1-Lipschitz, so what noise in s makes of the hidden layer is at most |pre^s|
+long, and a term of the logits between two answers at most half (ReLU) of |pre^s(a,b)| |W_L^r[c] -
+W_L^r[c']|.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,7 +27,8 @@ from noise_terms import PASSING, READ, WRITTEN
 
 from quadlens.network.weights import Weights
 
-# More, relative to the norms of the factors, than float64 loses in sums of up to 2^20 terms and bases are off by.
+# More, relative to the norms of the factors, than float64 loses in sums of up to 2^20 terms and
+# bases are off by.
 SLACK = 2.0**-30
 # Bases further from orthonormal than this are refused.
 DEFECT = 2.0**-40
@@ -100,9 +104,16 @@ def matrices(tensors: dict[str, np.ndarray], like: Weights) -> Matrices:
     """In float64, of a network with the config of `like`."""
     p, t = like.config.p, {name: np.asarray(x, dtype=float) for name, x in tensors.items()}
     W_U = t["W_U"][:, :p]
-    x = [t["W_E"][start:stop] + t["W_pos"][at] for at, (start, stop) in enumerate(like.config.token_rows)]
+    x = [
+        t["W_E"][start:stop] + t["W_pos"][at]
+        for at, (start, stop) in enumerate(like.config.token_rows)
+    ]
     V, O_ = np.concatenate(list(t["W_V"]), axis=1), np.concatenate(list(t["W_O"]))
-    rows = (t["b_V"].reshape(1, -1), *(t[name][None] for name in ("b_O", "b_in", "b_out")), t["b_U"][None, :p])
+    rows = (
+        t["b_V"].reshape(1, -1),
+        *(t[name][None] for name in ("b_O", "b_in", "b_out")),
+        t["b_U"][None, :p],
+    )
     return Matrices(x, V, O_, t["W_in"], t["W_out"], W_U - W_U.mean(axis=1, keepdims=True), *rows)
 
 
@@ -120,7 +131,9 @@ class Planes:
         """The planes that a parameterised network uses."""
         x = np.concatenate(list(simple.x))
         y = x @ simple.V @ simple.O
-        return cls(*map(basis, (x, x @ simple.V, np.concatenate([y, simple.x[read]]), simple.W_U.T)))
+        return cls(
+            *map(basis, (x, x @ simple.V, np.concatenate([y, simple.x[read]]), simple.W_U.T))
+        )
 
     @classmethod
     def none(cls, like: Matrices) -> "Planes":
@@ -171,7 +184,9 @@ class Chain:
 
     def __init__(self, network: Weights, simple: Weights, way: Way) -> None:
         self.config = simple.config
-        noise = {name: x.astype(float) - simple.tensors[name] for name, x in network.tensors.items()}
+        noise = {
+            name: x.astype(float) - simple.tensors[name] for name, x in network.tensors.items()
+        }
         self.pair = pair = matrices(dict(simple.tensors), simple), matrices(noise, simple)
         known = Planes.of(pair[0], self.config.read_position)
         self.way, self.known = way, known
@@ -182,7 +197,9 @@ class Chain:
                 return into(M, cut)
             return np.array([0.0, into(M, full).sum() * (1 + SLACK)])
 
-        def table(M: Matrix, full: Matrix, cut: Matrix, out: Matrix, noisy: bool) -> Float[np.ndarray, "2 2"]:
+        def table(
+            M: Matrix, full: Matrix, cut: Matrix, out: Matrix, noisy: bool
+        ) -> Float[np.ndarray, "2 2"]:
             if noisy or way != "operator norms":
                 return blocks(M, cut, out)
             return np.diag(ending(M, full, cut, noisy))
@@ -192,7 +209,11 @@ class Chain:
         self.O = [table(one.O, known.v, P.v, P.y, bool(i)) for i, one in kinds]
         self.W_in = [ending(one.W_in, known.y, P.y, bool(i)) for i, one in kinds]
         self.W_out = [ending(one.W_out.T, known.u, P.u, bool(i)) for i, one in kinds]
-        self.passes = blocks(np.eye(self.config.d_model), P.x, P.y) if way == "planes" else np.diag([0.0, 1.0])
+        self.passes = (
+            blocks(np.eye(self.config.d_model), P.x, P.y)
+            if way == "planes"
+            else np.diag([0.0, 1.0])
+        )
         self.x = [[sizes(x, P.x) for x in one.x] for one in pair]
         self.answers, self.after = ([2 * sizes(one.W_U.T, Q) for one in pair] for Q in (P.u, P.y))
 
@@ -223,7 +244,11 @@ class Chain:
     def biases(self, t: Names) -> float:
         """What b_out and b_U do to logits past the neurons."""
         own = 0.0 if {*t} - {"U"} else 2 * float(np.abs(self.pair["U" in t].b_U).max())
-        through = 0.0 if {*t} & {*"EVO"} else float(sizes(self.pair["out" in t].b_out, self.P.y) @ self.after["U" in t])
+        through = (
+            0.0
+            if {*t} & {*"EVO"}
+            else float(sizes(self.pair["out" in t].b_out, self.P.y) @ self.after["U" in t])
+        )
         return (own + through) * (1 + SLACK)
 
     def skip(self, t: Names) -> float:
@@ -235,13 +260,26 @@ class Chain:
     def operations(self) -> int:
         """Of all norms: 5 per weight (noise, two squares and sums), and what each split and Gram matrix takes."""
         one, planes, kinds = self.pair[0], self.known, 1 if self.way == "operator norms" else 2
-        x, v, y, u = (0 if self.way == "norms" else P.shape[1] for P in (planes.x, planes.v, planes.y, planes.u))
+        x, v, y, u = (
+            0 if self.way == "norms" else P.shape[1]
+            for P in (planes.x, planes.v, planes.y, planes.u)
+        )
         (d, values), n, p = one.V.shape, one.W_in.shape[1], one.W_U.shape[1]
         rows = sum(map(len, one.x)) if self.way == "planes" else 0
-        split = kinds * sum(4 * d * n * r + 2 * r * r * n for r in (y, u)) + kinds * 4 * d * values * (x + v)
+        split = kinds * sum(
+            4 * d * n * r + 2 * r * r * n for r in (y, u)
+        ) + kinds * 4 * d * values * (x + v)
         if self.way == "planes":
-            split += 2 * (4 * (x + d) * values * v + 4 * (v + values) * d * y + 4 * rows * d * x + 4 * p * d * (u + y))
-        return 5 * (one.V.size + one.O.size + one.W_in.size + one.W_out.size + one.W_U.size + rows * d) + split
+            split += 2 * (
+                4 * (x + d) * values * v
+                + 4 * (v + values) * d * y
+                + 4 * rows * d * x
+                + 4 * p * d * (u + y)
+            )
+        return (
+            5 * (one.V.size + one.O.size + one.W_in.size + one.W_out.size + one.W_U.size + rows * d)
+            + split
+        )
 
     def norms(self) -> Norms:
         """Every factor."""
@@ -255,7 +293,8 @@ class Chain:
 class Multiplied(Chain):
     """The same with planes, in which small matrices are multiplied out; a and b are added before norms are taken.
 
-    What stays in the planes is a table of few columns per token, exactly; only what leaves them is bounded by norms.
+    What stays in the planes is a table of few columns per token, exactly; only what leaves them is
+    bounded by norms.
     """
 
     def __init__(self, network: Weights, simple: Weights) -> None:
@@ -269,10 +308,15 @@ class Multiplied(Chain):
     @property
     def operations(self) -> int:
         """Those of the planes; coordinates of every token for every s, and of every two."""
-        (x, v, y, u), p = (P.shape[1] for P in (self.P.x, self.P.v, self.P.y, self.P.u)), self.config.p
+        (x, v, y, u), p = (
+            (P.shape[1] for P in (self.P.x, self.P.v, self.P.y, self.P.u)),
+            self.config.p,
+        )
         rows, n = sum(map(len, self.pair[0].x)), self.config.d_mlp
         streams = 2 ** len(READ[:3]) * rows * 2 * (x * v + v * y + x * y)
-        pairs = 2 ** len(READ) * (2 * p * y * y + 2 * p * p * y) + 4 * (2 * p * u * u + 2 * p * p * u)
+        pairs = 2 ** len(READ) * (2 * p * y * y + 2 * p * p * y) + 4 * (
+            2 * p * u * u + 2 * p * p * u
+        )
         skips = 2 ** len(PASSING[:-2]) * 8 * p * p * y
         return super().operations + streams + pairs + skips + 4 * self.config.d_model * n * (y + u)
 
@@ -285,7 +329,9 @@ class Multiplied(Chain):
             values = a * (x @ P.x) @ self.small_V[v]
             part = values @ self.small_O[o]
             most = float(np.linalg.norm(values, axis=1).max())
-            left = abs(a) * (np.array([0.0, self.x[E][at][1]]) @ V + self.x[E][at][0] * np.array([0.0, V[0, 1]]))
+            left = abs(a) * (
+                np.array([0.0, self.x[E][at][1]]) @ V + self.x[E][at][0] * np.array([0.0, V[0, 1]])
+            )
             rest = rest + left @ O_ + np.array([0.0, most * O_[0, 1]])
             if at == config.read_position and not (v or o):
                 part = part + x @ P.x @ (P.x.T @ P.y)
@@ -319,12 +365,16 @@ class Multiplied(Chain):
                 a, b, rest = self.small_stream(t)
                 table = self.P.y.T @ self.pair["U" in t].W_U
                 spread = sum(float(np.ptp(x @ table, axis=1).max()) for x in (a, b))
-                skip[t] += spread * (1 + SLACK) + float(rest @ self.after["U" in t]) + SLACK * self.skip(t)
+                skip[t] += (
+                    spread * (1 + SLACK) + float(rest @ self.after["U" in t]) + SLACK * self.skip(t)
+                )
         return Norms(pre, {r: self._written(r) for r in subsets(WRITTEN)}, skip)
 
     def _written(self, r: Names) -> float:
         u, F = self.pair["U" in r].W_U.T @ self.P.u, self.small_out["out" in r]
-        left = float(self.answers["U" in r][1] * self.W_out["out" in r][1]) + SLACK * self.written(r)
+        left = float(self.answers["U" in r][1] * self.W_out["out" in r][1]) + SLACK * self.written(
+            r
+        )
         return float(_sums(u, -u, F @ F.T).max()) + left
 
 
@@ -333,5 +383,7 @@ def _sums(x: Matrix, y: Matrix, gram: Matrix) -> Matrix:
     of_x, of_y = (((z @ gram) * z).sum(axis=1) for z in (x, y))
     square = of_x[:, None] + of_y + 2 * x @ gram @ y.T
     # Squares that cancel lose what is small beside them.
-    most = (np.linalg.norm(x, axis=1).max() + np.linalg.norm(y, axis=1).max()) ** 2 * float(np.trace(gram))
+    most = (np.linalg.norm(x, axis=1).max() + np.linalg.norm(y, axis=1).max()) ** 2 * float(
+        np.trace(gram)
+    )
     return np.asarray(np.sqrt(np.maximum(square, 0.0) + DEFECT * most) * (1 + SLACK))

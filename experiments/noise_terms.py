@@ -2,11 +2,11 @@
 
     logits = Σ_r W_L^r σ(Σ_s pre^s) + Σ_t S^t,                  s ⊆ {E, V, O, in},  r ⊆ {out, U},  t ⊆ {E, V, O, out, U}
 
-pre^s is the part of the pre-activations in which the matrices of s are noise and the others parameterised, likewise
-W_L^r and S^t; nothing is neglected. σ = ReLU is half the identity, which splits, and half the absolute value, which is
-taken one noise after the other, fewest factors first, then as data flows: |x + ε| = |x| + (|x + ε| - |x|), with
-everything before ε in x. A bias goes with its matrix, W_pos with W_E. The terms with no noise at all are the
-parameterised network's logits.
+pre^s is the part of the pre-activations in which the matrices of s are noise and the others
+parameterised, likewise W_L^r and S^t; nothing is neglected. σ = ReLU is half the identity, which
+splits, and half the absolute value, which is taken one noise after the other, fewest factors first,
+then as data flows: |x + ε| = |x| + (|x + ε| - |x|), with everything before ε in x. A bias goes with
+its matrix, W_pos with W_E. The terms with no noise at all are the parameterised network's logits.
 """
 
 from collections.abc import Callable, Iterator
@@ -47,7 +47,8 @@ class Term:
         noise: The matrices that are noise in it.
         worst: Largest |term(a,b,c) - term(a,b,right answer)|: what it can take of a margin, or add.
         at: The a, b, c that have it.
-        share: ⟨term, difference⟩ / ‖difference‖², means over c left out: the shares of all terms add up to 1.
+        share: ⟨term, difference⟩ / ‖difference‖², means over c left out: the shares of all terms
+            add up to 1.
     """
 
     part: str
@@ -96,8 +97,14 @@ def expand(network: Weights, simple: Weights) -> Expansion:
     for part, noise, values in terms_of(network, simple):
         worst, at = worst_case(values, right)
         if worst > 0:
-            terms.append(Term(part, noise, worst, at, float((_centred(values / largest) * whole).sum()) / size))
-    return Expansion(tuple(sorted(terms, key=lambda term: -term.worst)), *worst_case(difference, right))
+            terms.append(
+                Term(
+                    part, noise, worst, at, float((_centred(values / largest) * whole).sum()) / size
+                )
+            )
+    return Expansion(
+        tuple(sorted(terms, key=lambda term: -term.worst)), *worst_case(difference, right)
+    )
 
 
 def terms_of(network: Weights, simple: Weights) -> Iterator[tuple[str, tuple[str, ...], Logits]]:
@@ -118,7 +125,11 @@ def terms_of(network: Weights, simple: Weights) -> Iterator[tuple[str, tuple[str
         now = factor * apply_activation(bent, x)  # type: ignore[arg-type]
         for r, out in W_L:
             if s or r:
-                yield ("absolute value" if bent == "abs" else "activation"), s + r, (now - before) @ out.T
+                yield (
+                    ("absolute value" if bent == "abs" else "activation"),
+                    s + r,
+                    (now - before) @ out.T,
+                )
                 if linear:
                     yield "identity", s + r, linear * ((U_a @ out.T)[:, None] + U_b @ out.T)
         before = now
@@ -130,7 +141,9 @@ def parts_of(network: Weights, simple: Weights) -> Parts:
 
     def tables(noisy: frozenset[str]) -> FloatTables:
         names = [name for matrix in noisy for name in MATRICES[matrix]]
-        return simple.replace(None, **{name: network.tensors[name].astype(float) for name in names}).collapse()
+        return simple.replace(
+            None, **{name: network.tensors[name].astype(float) for name in names}
+        ).collapse()
 
     U = multiplied_out(READ, lambda noisy: np.stack([(t := tables(noisy)).U_a, t.U_b]))
     W_L = multiplied_out(WRITTEN, lambda noisy: tables(noisy).W_L)
@@ -140,24 +153,37 @@ def parts_of(network: Weights, simple: Weights) -> Parts:
 
 def check_pair(network: Weights, simple: Weights) -> None:
     """BadConfig unless every matrix of one is that of the other plus noise, and the collapse is exact."""
-    if network.config != simple.config or network.config.no_collapse or network.config.attends != "constant":
-        raise BadConfig("expected two networks of one layer, with one config, whose attention is constant")
+    if (
+        network.config != simple.config
+        or network.config.no_collapse
+        or network.config.attends != "constant"
+    ):
+        raise BadConfig(
+            "expected two networks of one layer, with one config, whose attention is constant"
+        )
 
 
-def multiplied_out(names: tuple[str, ...], values: Callable[[frozenset[str]], np.ndarray]) -> ByNoise:
+def multiplied_out(
+    names: tuple[str, ...], values: Callable[[frozenset[str]], np.ndarray]
+) -> ByNoise:
     """The parts of a product by which factors are noise, fewest first.
 
-    `values` has the factors of a set with their noise and the others without. It is linear in each, so that its
-    difference in a factor is the noise's part.
+    `values` has the factors of a set with their noise and the others without. It is linear in each,
+    so that its difference in a factor is the noise's part.
     """
     every = list(product((0, 1), repeat=len(names)))
-    chosen = [frozenset(name for name, bit in zip(names, bits, strict=True) if bit) for bits in every]
+    chosen = [
+        frozenset(name for name, bit in zip(names, bits, strict=True) if bit) for bits in every
+    ]
     parts = np.stack([values(noisy) for noisy in chosen])
     parts = parts.reshape((2,) * len(names) + parts.shape[1:])
     for axis in range(len(names)):
         along = np.moveaxis(parts, axis, 0)
         along[1] -= along[0]
-    found = [(tuple(n for n in names if n in noisy), parts[bits]) for noisy, bits in zip(chosen, every, strict=True)]
+    found = [
+        (tuple(n for n in names if n in noisy), parts[bits])
+        for noisy, bits in zip(chosen, every, strict=True)
+    ]
     return sorted(found, key=lambda one: (len(one[0]), [names.index(name) for name in one[0]]))
 
 

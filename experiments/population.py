@@ -2,8 +2,9 @@
 
     python experiments/population.py
 
-Reads `data/0_*.parquet`, one file per seed, and writes src/quadlens/data/population.parquet; what is not measured is
-empty. The models are of the same seeds and settings, not the same bits: see `quadlens.training.population.dataset`.
+Reads `data/0_*.parquet`, one file per seed, and writes src/quadlens/data/population.parquet; what
+is not measured is empty. The models are of the same seeds and settings, not the same bits: see
+`quadlens.training.population.dataset`.
 """
 
 import polars as pl

@@ -74,7 +74,9 @@ def product_part(plane: Plane, parts: Parts) -> np.ndarray:
             wave_a, wave_b = turn[:, j * k % n], turn[:, h * k % n]
             weight = 0.5 if 2 * k == n else 1.0
             coefficient = np.einsum("abi,a,b->i", pre, wave_a.conj(), wave_b.conj()) / n**2 * weight
-            found[:, :, neurons] += (wave_a[:, None, None] * wave_b[None, :, None] * coefficient).real
+            found[:, :, neurons] += (
+                wave_a[:, None, None] * wave_b[None, :, None] * coefficient
+            ).real
     return found
 
 
@@ -108,8 +110,9 @@ def added_products(plane: Plane, parts: Parts, both: tuple[complex, complex]) ->
 def wave_symmetricity(plane: Plane, parts: Parts) -> float:
     """Mean cosine between the gradients of logit(a,b,c) by a's and by b's key waves, over Zhong et al.'s triples.
 
-    Pre-activations are taken as polynomials in the coordinates (cos jwa, sin jwa), (cos jwb, sin jwb) for the key
-    frequencies and their doubles: sum waves are linear in them, product waves of one key bilinear.
+    Pre-activations are taken as polynomials in the coordinates (cos jwa, sin jwa), (cos jwb, sin
+    jwb) for the key frequencies and their doubles: sum waves are linear in them, product waves of
+    one key bilinear.
     """
     n = plane.p
     triples = published_triples(n)
@@ -125,7 +128,10 @@ def wave_symmetricity(plane: Plane, parts: Parts) -> float:
         scale = 1.0 if 2 * k == n else 2.0
         u = np.einsum("ra,abi->ri", basis, plane.all_pre) * scale / n**2
         v = np.einsum("rb,abi->ri", basis, plane.all_pre) * scale / n**2
-        slope_a, slope_b = np.broadcast_to(u, (len(a), *u.shape)), np.broadcast_to(v, (len(a), *v.shape))
+        slope_a, slope_b = (
+            np.broadcast_to(u, (len(a), *u.shape)),
+            np.broadcast_to(v, (len(a), *v.shape)),
+        )
         if k in keys:
             M = np.einsum("ra,sb,abi->rsi", basis, basis, plane.all_pre) * scale**2 / n**2
             slope_a = slope_a + np.einsum("st,rsi->tri", basis[:, b], M)
@@ -133,7 +139,9 @@ def wave_symmetricity(plane: Plane, parts: Parts) -> float:
         of_a.append(np.einsum("ti,tri->tr", through, slope_a))
         of_b.append(np.einsum("ti,tri->tr", through, slope_b))
     x_a, x_b = np.concatenate(of_a, axis=1), np.concatenate(of_b, axis=1)
-    return float(((x_a * x_b).sum(1) / (np.linalg.norm(x_a, axis=1) * np.linalg.norm(x_b, axis=1))).mean())
+    return float(
+        ((x_a * x_b).sum(1) / (np.linalg.norm(x_a, axis=1) * np.linalg.norm(x_b, axis=1))).mean()
+    )
 
 
 def measured(plane: Plane) -> dict[str, float | None]:

@@ -2,8 +2,8 @@
 
     python experiments/random_integrals.py      # the table of docs/lens.md
 
-A network of integrals has a size A and a function 2 cos u cos t + 2η cos 2u cos 2t + γ for each key.
-Keys (1 to 5 of them), sizes, η and γ are drawn at random; nothing is trained.
+A network of integrals has a size A and a function 2 cos u cos t + 2η cos 2u cos 2t + γ for each
+key. Keys (1 to 5 of them), sizes, η and γ are drawn at random; nothing is trained.
 """
 
 import sys

@@ -5,9 +5,10 @@
     python experiments/run.py --only 0          # the 151 models of the population, trained again
     python experiments/run.py --only 0 --kept --proofs   # prove again what has been measured
 
-Every model becomes one Parquet file in experiments/data/: a row per neuron, and the model's own values as JSON
-(zlib, base64) in the file's metadata under `model`: `experiments/data.py` reads both. A file is written whole or not at
-all. The weights stay in DIR; an analysis that was interrupted goes on from there.
+Every model becomes one Parquet file in experiments/data/: a row per neuron, and the model's own
+values as JSON (zlib, base64) in the file's metadata under `model`: `experiments/data.py` reads
+both. A file is written whole or not at all. The weights stay in DIR; an analysis that was
+interrupted goes on from there.
 """
 
 import argparse
@@ -49,7 +50,8 @@ from quadlens.training.train import Hooks, train
 
 EPOCHS, LONG, SNAPSHOTS = 3000, 10_000, 12
 DATA = Path(__file__).parent / "data"
-# The bundled clock's coefficients of product waves in g, over that of its sum waves (registered/4_product_waves.md).
+# The bundled clock's coefficients of product waves in g, over that of its sum waves
+# (registered/4_product_waves.md).
 CLOCK_PRODUCTS = (0.1619 + 0j, -0.0468 + 0j)
 # Harmonics of a neuron's pre-activation that are kept, in units of its cluster's frequency.
 HARMONICS = ((1, 0), (0, 1), (2, 0), (0, 2), (3, 0), (0, 3), (4, 0), (0, 4), (1, 1), (1, -1))
@@ -113,13 +115,17 @@ def model_of(run: Run, keep: Path) -> tuple[Path, float | None, list[dict[str, A
     if path.is_file() and said.is_file():
         known = json.loads(said.read_text())
         return path, known["seconds"], known["snapshots"]
-    config = load_config(run.preset, flags={"p": run.p, "d_mlp": run.d_mlp, "seed": run.seed, "epochs": run.epochs})
+    config = load_config(
+        run.preset, flags={"p": run.p, "d_mlp": run.d_mlp, "seed": run.seed, "epochs": run.epochs}
+    )
     moments: list[dict[str, Any]] = []
     hooks = Hooks()
     if run.experiment == 3:
         hooks = Hooks(
             snapshots=snapshot_epochs(SNAPSHOTS, run.epochs),
-            on_snapshot=lambda epoch, models: moments.append({"epoch": epoch, "clusters": rules(study_of(models[0]))}),
+            on_snapshot=lambda epoch, models: moments.append(
+                {"epoch": epoch, "clusters": rules(study_of(models[0]))}
+            ),
         )
     began = time.perf_counter()
     result = train(config, device="cpu", threads=1, hooks=hooks)
@@ -138,7 +144,9 @@ def rules(study: Study) -> list[dict[str, Any]]:
     rows = []
     for one in study.anatomy.clusters:
         w = 2 * np.pi * one.rho * one.omega / (one.rho * one.omega).sum()
-        moments = [float(np.abs((w * np.exp(1j * q * one.phi)).sum()) / 2 / np.pi) for q in range(1, 13)]
+        moments = [
+            float(np.abs((w * np.exp(1j * q * one.phi)).sum()) / 2 / np.pi) for q in range(1, 13)
+        ]
         level = float(np.sqrt(np.square(w).sum()) / 2 / np.pi)
         names = (
             "relative_exact",
@@ -149,7 +157,15 @@ def rules(study: Study) -> list[dict[str, Any]]:
             "r2_angles",
         )
         row = {name: exact.get(one.k, {}).get(name) for name in names}
-        rows.append({"k": one.k, "neurons": len(one.neurons), "moments": moments, "random_level": level, **row})
+        rows.append(
+            {
+                "k": one.k,
+                "neurons": len(one.neurons),
+                "moments": moments,
+                "random_level": level,
+                **row,
+            }
+        )
     return rows
 
 
@@ -169,7 +185,11 @@ def values_of(run: Run, study: Study) -> dict[str, Any]:
     for row, one in zip(document["clusters"], lens.clusters, strict=True):
         row["A"], row["period"] = one.reading.rule.A, one.reading.rule.period
         F = np.fft.fft(one.reading.shared.F, axis=1) / lens.n
-        top = [(m, int(j)) for m in range(len(F)) for j in np.flatnonzero(np.abs(F[m]) > 1e-6 * np.abs(F).max())]
+        top = [
+            (m, int(j))
+            for m in range(len(F))
+            for j in np.flatnonzero(np.abs(F[m]) > 1e-6 * np.abs(F).max())
+        ]
         row["shared_waves"] = [[m, j, F[m, j].real, F[m, j].imag] for m, j in top]
     plane = plane_of(inputs)
     changed: dict[str, Any] = {}
@@ -194,7 +214,9 @@ def values_of(run: Run, study: Study) -> dict[str, Any]:
         "swaps": guarded(lambda: [vars(one) for one in swap_activations(layer)]),
         "gates": guarded(lambda: gate_waves(layer)) if layer.gated else None,
         "planes": guarded(lambda: planes(study)),
-        "proofs": {name: guarded(lambda name=name: proof(study, name)) for name in proof_names(run)},
+        "proofs": {
+            name: guarded(lambda name=name: proof(study, name)) for name in proof_names(run)
+        },
         "appendix": guarded(lambda: appendix(study)) if run.experiment == 0 else None,
     }
 
@@ -211,7 +233,10 @@ def appendix(study: Study) -> dict[str, Any]:
     small = parameterise(study.anatomy)
     rows = []
     for row in term_bounds(study.model, small.model):
-        facts = {name: getattr(row, name) for name in ("name", "added", "together", "proved", "operations", "seconds")}
+        facts = {
+            name: getattr(row, name)
+            for name in ("name", "added", "together", "proved", "operations", "seconds")
+        }
         largest = sorted(row.terms.items(), key=lambda term: -term[1])[:TERMS]
         rows.append({**facts, "terms": [[part, *noise, size] for (part, noise), size in largest]})
     return {
@@ -231,19 +256,30 @@ def bounds_without_claims(study: Study) -> Any:
     if study.bounds is None:
         return None
     table = bounds_to_json(study.bounds)
-    return [{name: value for name, value in row.items() if name != "claims"} for row in table["clusters"]]
+    return [
+        {name: value for name, value in row.items() if name != "claims"}
+        for row in table["clusters"]
+    ]
 
 
 def gate_waves(layer: FloatTables) -> list[dict[str, Any]]:
     """The mean and the strongest waves of every gate over (a, b)."""
     n = layer.p
-    gates = np.stack([layer.gates(np.full(n, a), np.arange(n)) for a in range(n)], axis=2)  # [position, head, a, b]
+    gates = np.stack(
+        [layer.gates(np.full(n, a), np.arange(n)) for a in range(n)], axis=2
+    )  # [position, head, a, b]
     found = []
     for position, head in np.ndindex(gates.shape[:2]):
         waves = np.fft.rfft2(gates[position, head]) / n**2
         order = np.argsort(-np.abs(waves), axis=None)[: GATE_WAVES + 1]
         rows = [(*map(int, np.unravel_index(one, waves.shape)), waves.flat[one]) for one in order]
-        found.append({"position": position, "head": head, "waves": [[j, h, c.real, c.imag] for j, h, c in rows]})
+        found.append(
+            {
+                "position": position,
+                "head": head,
+                "waves": [[j, h, c.real, c.imag] for j, h, c in rows],
+            }
+        )
     return found
 
 
@@ -252,10 +288,17 @@ def planes(study: Study) -> dict[str, Any]:
     tensors, p = study.model.tensors, study.config.p
     x = 2 * np.pi * np.arange(p) / p
     found: dict[str, Any] = {"weights": int(sum(array.size for array in tensors.values()))}
-    for k in sorted({k for key in study.lens.parts.keys for k in (key, min(2 * key % p, -2 * key % p))}):
+    for k in sorted(
+        {k for key in study.lens.parts.keys for k in (key, min(2 * key % p, -2 * key % p))}
+    ):
         both = np.stack([np.cos(k * x), np.sin(k * x)]) * np.sqrt(2 / p)
-        of = {"W_E": both @ tensors["W_E"][:p].astype(float), "W_U": both @ tensors["W_U"].T[:p].astype(float)}
-        found[str(k)] = {name: np.linalg.svd(one, compute_uv=False).tolist() for name, one in of.items()}
+        of = {
+            "W_E": both @ tensors["W_E"][:p].astype(float),
+            "W_U": both @ tensors["W_U"].T[:p].astype(float),
+        }
+        found[str(k)] = {
+            name: np.linalg.svd(one, compute_uv=False).tolist() for name, one in of.items()
+        }
     return found
 
 
@@ -264,8 +307,15 @@ def neurons_of(study: Study) -> pa.Table:
     inputs = inputs_of(study.anatomy.layer)
     spectrum = plane_spectrum(inputs.pre, inputs.W_L)
     d, n = inputs.W_L.shape[1], inputs.n
-    columns: dict[str, np.ndarray] = {"k": np.zeros(d, np.int16), "explained_k": np.zeros(d, np.int16)}
-    exact = {f"{way}{name}": np.zeros(d) for way in ("", "explained_") for name in ("rho", "phi", "omega", "psi")}
+    columns: dict[str, np.ndarray] = {
+        "k": np.zeros(d, np.int16),
+        "explained_k": np.zeros(d, np.int16),
+    }
+    exact = {
+        f"{way}{name}": np.zeros(d)
+        for way in ("", "explained_")
+        for name in ("rho", "phi", "omega", "psi")
+    }
     exact["delta"] = np.zeros(d)
     waves = {f"wave_{j}_{h}": np.zeros(d, complex) for j, h in HARMONICS}
     waves |= {f"written_{name}": np.zeros(d, complex) for name in ("double", "half", "triple")}
@@ -326,7 +376,9 @@ def write(run: Run, table: pa.Table, values: dict[str, Any]) -> Path:
         write_statistics=False,
     ) as writer:
         writer.write_table(table)
-        writer.add_key_value_metadata({"model": base64.b64encode(zlib.compress(said.encode(), 9)).decode()})
+        writer.add_key_value_metadata(
+            {"model": base64.b64encode(zlib.compress(said.encode(), 9)).decode()}
+        )
     os.replace(draft, path)
     return path
 
@@ -349,10 +401,16 @@ def make(run: Run, keep: Path) -> Path:
 
 def prove_again(run: Run, keep: Path) -> Path:
     """Only the proofs of a model that has been measured, where its weights are still those."""
-    table, values = pq.read_table(DATA / f"{run.name}.parquet"), read(DATA / f"{run.name}.parquet").values
+    table, values = (
+        pq.read_table(DATA / f"{run.name}.parquet"),
+        read(DATA / f"{run.name}.parquet").values,
+    )
     study = study_of(model_of(run, keep)[0])
     proofs = {name: guarded(lambda name=name: proof(study, name)) for name in proof_names(run)}
-    if any(proofs[name].get("model_sha256") != one.get("model_sha256") for name, one in values["proofs"].items()):
+    if any(
+        proofs[name].get("model_sha256") != one.get("model_sha256")
+        for name, one in values["proofs"].items()
+    ):
         raise RuntimeError("the weights are not those that were measured; measure it again")
     return write(run, table.replace_schema_metadata(None), {**values, "proofs": proofs})
 
@@ -365,9 +423,19 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, default=Path("experiments/weights"))
     parser.add_argument("--names", default="", help="only models whose name contains this")
     parser.add_argument("--again", action="store_true", help="measure what has been measured")
-    parser.add_argument("--kept", action="store_true", help="train nothing: only models whose weights are there")
-    parser.add_argument("--proofs", action="store_true", help="of what has been measured, prove again and nothing else")
-    parser.add_argument("--share", default="0/1", help="I/N: every Nth model from the Ith on, for N processes at once")
+    parser.add_argument(
+        "--kept", action="store_true", help="train nothing: only models whose weights are there"
+    )
+    parser.add_argument(
+        "--proofs",
+        action="store_true",
+        help="of what has been measured, prove again and nothing else",
+    )
+    parser.add_argument(
+        "--share",
+        default="0/1",
+        help="I/N: every Nth model from the Ith on, for N processes at once",
+    )
     options = parser.parse_args()
     DATA.mkdir(exist_ok=True)
     options.keep.mkdir(parents=True, exist_ok=True)
@@ -388,7 +456,10 @@ def main() -> int:
         except Exception as error:  # one model that fails costs no other; its name is on stderr
             print(f"{run.name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
             continue
-        print(f"{datetime.datetime.now():%H:%M:%S} {run.name} {path.stat().st_size // 1024} kB", flush=True)
+        print(
+            f"{datetime.datetime.now():%H:%M:%S} {run.name} {path.stat().st_size // 1024} kB",
+            flush=True,
+        )
     return 0
 
 

@@ -36,7 +36,9 @@ def any_task(rng: np.random.Generator, largest: int = 15, smallest: int = 2) -> 
         lambda: task_by_name(str(rng.choice(groups))),
         lambda: _renamed("D3", rng),
         # Addition under other numbers, which only a search finds; and any table, which is no group.
-        lambda: task_from_table(rng.permutation(n)[np.add.outer(rng.permutation(n), rng.permutation(n)) % n]),
+        lambda: task_from_table(
+            rng.permutation(n)[np.add.outer(rng.permutation(n), rng.permutation(n)) % n]
+        ),
         lambda: task_from_table(rng.integers(0, n, (n, n))),
         lambda: task_from_table(np.maximum.outer(elements, elements)),
     ]
@@ -52,19 +54,32 @@ def _renamed(name: str, rng: np.random.Generator) -> Task:
     return task_from_table(answers, name)
 
 
-def any_model(rng: np.random.Generator, draw: Draw, largest: int = 15, smallest: int = 2) -> Weights:
+def any_model(
+    rng: np.random.Generator, draw: Draw, largest: int = 15, smallest: int = 2
+) -> Weights:
     """A model of any family, n from `smallest` to `largest` or that of a group; `draw` makes each weight."""
-    task, d, dtype = any_task(rng, largest, smallest), int(rng.integers(1, 13)), str(rng.choice(["float32", "float64"]))
+    task, d, dtype = (
+        any_task(rng, largest, smallest),
+        int(rng.integers(1, 13)),
+        str(rng.choice(["float32", "float64"])),
+    )
     activation, p = parse_activation(str(rng.choice(ACTIVATIONS))), task.n
 
     def weights(shapes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
         largest = np.finfo(dtype).max
-        return {name: np.clip(draw(rng, shape), -largest, largest).astype(dtype) for name, shape in shapes.items()}
+        return {
+            name: np.clip(draw(rng, shape), -largest, largest).astype(dtype)
+            for name, shape in shapes.items()
+        }
 
     if rng.random() < 0.4:
         mlp = Config.mlp(p, d, activation, task, bias=bool(rng.random() < 0.5))
         return Weights(mlp, **weights(mlp.shapes))
-    positions, offset, heads = int(rng.integers(2, 4)), int(rng.choice([0, p])), int(rng.integers(1, 4))
+    positions, offset, heads = (
+        int(rng.integers(2, 4)),
+        int(rng.choice([0, p])),
+        int(rng.integers(1, 4)),
+    )
     softmax, attention = None, rng.uniform(-1, 1, positions)
     if rng.random() < 0.5:
         scale = float(rng.choice([1.0, 0.5, -0.7]))
@@ -96,7 +111,9 @@ def usual_weights(scale: float = 1.0) -> Draw:
 
 def extreme_weights(rng: np.random.Generator) -> Draw:
     """Weights of one model: of any size from denormal to overflow, alike or each tensor on its own, some degenerate."""
-    kind = str(rng.choice(["usual", "one size", "own sizes", "every size", "degenerate", "some huge"]))
+    kind = str(
+        rng.choice(["usual", "one size", "own sizes", "every size", "degenerate", "some huge"])
+    )
     size = float(rng.uniform(-323, 308))
 
     def draw(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
@@ -105,13 +122,21 @@ def extreme_weights(rng: np.random.Generator) -> Draw:
             if kind == "one size":
                 return np.nan_to_num(normal * 10.0**size)
             if kind == "own sizes":
-                return np.nan_to_num(normal * 10.0 ** float(rng.choice([size / 4, rng.uniform(-323, 308)])))
+                return np.nan_to_num(
+                    normal * 10.0 ** float(rng.choice([size / 4, rng.uniform(-323, 308)]))
+                )
             if kind == "every size":
                 return np.nan_to_num(normal * 10.0 ** rng.uniform(-323, 308, shape))
             if kind == "some huge":
-                return np.nan_to_num(np.where(rng.random(shape) < 0.1, normal * 10.0 ** min(abs(size), 308.0), normal))
+                return np.nan_to_num(
+                    np.where(
+                        rng.random(shape) < 0.1, normal * 10.0 ** min(abs(size), 308.0), normal
+                    )
+                )
             if kind == "degenerate":
-                return (none, none + 1.0, np.rint(normal), none + 10.0 ** (size / 3))[int(rng.integers(4))]
+                return (none, none + 1.0, np.rint(normal), none + 10.0 ** (size / 3))[
+                    int(rng.integers(4))
+                ]
         return normal
 
     return draw
@@ -120,17 +145,29 @@ def extreme_weights(rng: np.random.Generator) -> Draw:
 def extreme_model(rng: np.random.Generator) -> Weights:
     """A small model beyond what training leaves: softmax times 10^-8 to 10^9 or divided by next to nothing, values and
     pre-activations of any size up to 10^18; some with weights from denormal to overflow."""
-    draw = usual_weights(float(rng.choice([0.1, 1.0, 10.0, 1e3]))) if rng.random() < 0.7 else extreme_weights(rng)
+    draw = (
+        usual_weights(float(rng.choice([0.1, 1.0, 10.0, 1e3])))
+        if rng.random() < 0.7
+        else extreme_weights(rng)
+    )
     model = any_model(rng, draw, largest=7)
     config, tensors = model.config, dict(model.tensors)
     if config.softmax is not None:
         divisor = 10.0 ** rng.uniform(-19, 3) if rng.random() < 0.3 else config.softmax.divisor
         scale = float(rng.choice([-1, 1])) * 10.0 ** rng.uniform(-8, 9)
         config = replace(config, softmax=replace(config.softmax, scale=scale, divisor=divisor))
-    resized = {"W_in", "W_a", "W_b"} if rng.random() < 0.4 else {"W_V", "b_V"} if rng.random() < 0.3 else set()
+    resized = (
+        {"W_in", "W_a", "W_b"}
+        if rng.random() < 0.4
+        else {"W_V", "b_V"}
+        if rng.random() < 0.3
+        else set()
+    )
     factor = 10.0 ** rng.uniform(-20, 18)
     with np.errstate(over="ignore", under="ignore"):
-        tensors |= {name: np.nan_to_num(tensors[name] * factor) for name in resized & tensors.keys()}
+        tensors |= {
+            name: np.nan_to_num(tensors[name] * factor) for name in resized & tensors.keys()
+        }
     return type(model)(config, **tensors)
 
 

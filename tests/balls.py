@@ -18,7 +18,9 @@ class Balls:
     """Arrays of balls; see `Ring`."""
 
     def of(self, floats: np.ndarray) -> np.ndarray:
-        return np.vectorize(lambda x: arb(fmpq(*float(x).as_integer_ratio())), otypes=[object])(floats)
+        return np.vectorize(lambda x: arb(fmpq(*float(x).as_integer_ratio())), otypes=[object])(
+            floats
+        )
 
     def scaled(self, x: np.ndarray, factor: float) -> np.ndarray:
         return x * arb(fmpq(*factor.as_integer_ratio()))
@@ -59,8 +61,15 @@ def precise() -> Iterator[None]:
         yield
 
 
-def drawn(config: Config, rng: np.random.Generator, size: float = 0.5, dtype: type = np.float64) -> Weights:
+def drawn(
+    config: Config, rng: np.random.Generator, size: float = 0.5, dtype: type = np.float64
+) -> Weights:
     """A network with normal weights; those of norms are around 1."""
-    one = {name: 1.0 if name.endswith(("ln1_w", "ln2_w", "ln_final_w")) else 0.0 for name in config.shapes}
+    one = {
+        name: 1.0 if name.endswith(("ln1_w", "ln2_w", "ln_final_w")) else 0.0
+        for name in config.shapes
+    }
     shapes = config.shapes.items()
-    return Weights(config, **{n: (one[n] + size * rng.standard_normal(s)).astype(dtype) for n, s in shapes})
+    return Weights(
+        config, **{n: (one[n] + size * rng.standard_normal(s)).astype(dtype) for n, s in shapes}
+    )

@@ -39,7 +39,11 @@ def arguments(*words: str) -> Iterator[None]:
 def quadlens(*words: str | Path) -> Run:
     """Run `quadlens WORDS…`."""
     out, err, code = io.StringIO(), io.StringIO(), 0
-    with arguments(*map(str, words)), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with (
+        arguments(*map(str, words)),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
         try:
             main()
         except SystemExit as stop:

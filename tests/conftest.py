@@ -21,12 +21,19 @@ from jaxtyping import AbstractArray, install_import_hook, jaxtyped
 def checked(**how: Any) -> Callable[[Any], Any]:
     """As `jaxtyped`, with less around each call: beartype alone where there is no shape, and shapes checked once.
 
-    Annotations that are text may name what is not known yet, or only to type checkers; those `jaxtyped` knows to read.
+    Annotations that are text may name what is not known yet, or only to type checkers; those
+    `jaxtyped` knows to read.
     """
 
     def decorate(function: Any) -> Any:
-        parts = [part for hint in getattr(function, "__annotations__", {}).values() for part in _parts(hint)]
-        if not inspect.isfunction(function) or any(isinstance(part, (str, ForwardRef)) for part in parts):
+        parts = [
+            part
+            for hint in getattr(function, "__annotations__", {}).values()
+            for part in _parts(hint)
+        ]
+        if not inspect.isfunction(function) or any(
+            isinstance(part, (str, ForwardRef)) for part in parts
+        ):
             return jaxtyped(function, **how)
         alone = beartype(function)
         if not any(isinstance(part, type) and issubclass(part, AbstractArray) for part in parts):
@@ -50,14 +57,16 @@ def _parts(hint: Any) -> Iterator[Any]:
             yield from _parts(one)
 
 
-# Workers share the cores: threads of BLAS would mostly wait for each other, busily, here and in processes started here.
+# Workers share the cores: threads of BLAS would mostly wait for each other, busily, here and in
+# processes started here.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 with contextlib.suppress(ImportError):  # it is of the extra `train`
     from threadpoolctl import threadpool_limits
 
     threadpool_limits(int(os.environ["OPENBLAS_NUM_THREADS"]), "blas")
 
-# Tests start some hundred processes: where nothing compiled is kept, each compiles the package again.
+# Tests start some hundred processes: where nothing compiled is kept, each compiles the package
+# again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
@@ -66,9 +75,15 @@ jaxtyping.jaxtyped = checked  # type: ignore[assignment]
 install_import_hook(["quadlens", "noise_terms", "noise_norms", "noise_bounds"], "beartype.beartype")
 
 settings.register_profile(
-    "default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+    "default",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
 )
-settings.register_profile("long", settings.get_profile("default"), max_examples=5000, derandomize=False)
+settings.register_profile(
+    "long", settings.get_profile("default"), max_examples=5000, derandomize=False
+)
 settings.register_profile("quick", settings.get_profile("default"), max_examples=5)
 settings.load_profile(os.environ.get("QUADLENS_HYPOTHESIS", "default"))
 
@@ -78,7 +93,11 @@ SLOW_FILE = re.compile(r"^pytestmark = \[?pytest\.mark\.slow\b", re.MULTILINE)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--quick`: the tests of the working day."""
-    parser.addoption("--quick", action="store_true", help="Leave out what is slow; few examples of each property.")
+    parser.addoption(
+        "--quick",
+        action="store_true",
+        help="Leave out what is slow; few examples of each property.",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -119,11 +138,19 @@ BROWSER_FLAGS = [
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
     """One browser for all tests of a process (Playwright runs only once in each); skipped where there is none."""
-    playwright_api = pytest.importorskip("playwright.sync_api", reason="the package playwright is not installed")
-    path = next((found for name in ("chromium", "google-chrome") if (found := shutil.which(name))), None)
+    playwright_api = pytest.importorskip(
+        "playwright.sync_api", reason="the package playwright is not installed"
+    )
+    path = next(
+        (found for name in ("chromium", "google-chrome") if (found := shutil.which(name))), None
+    )
     if path is None:
-        pytest.skip("no chromium on this machine; tools/install-browser installs it on Debian as root")
+        pytest.skip(
+            "no chromium on this machine; tools/install-browser installs it on Debian as root"
+        )
     with playwright_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=BROWSER_FLAGS, headless=True)
+        browser = playwright.chromium.launch(
+            executable_path=path, args=BROWSER_FLAGS, headless=True
+        )
         yield browser
         browser.close()

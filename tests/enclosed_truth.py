@@ -33,7 +33,10 @@ def _converted(content: bytes, shape: tuple[int, ...], precision: int) -> list[l
 
 
 def _times(row: list[Any], table: list[list[Any]]) -> list[Any]:
-    return [sum((x * column for x, column in zip(row, line, strict=True)), arb(0)) for line in zip(*table, strict=True)]
+    return [
+        sum((x * column for x, column in zip(row, line, strict=True)), arb(0))
+        for line in zip(*table, strict=True)
+    ]
 
 
 def _plus(*rows: list[Any]) -> list[Any]:
@@ -49,7 +52,10 @@ def enclosed_logits(model: Weights) -> list[list[list[Any]]]:
             W_a, W_b, W_out = (_rows(x) for x in (model.W_a, model.W_b, model.W_out))
             inner, outer = ([_rows(x[None])[0] for x in some] for some in _biases(model))
             return [
-                [_plus(_times([sigma(x) for x in _plus(W_a[a], W_b[b], *inner)], W_out), *outer) for b in range(p)]
+                [
+                    _plus(_times([sigma(x) for x in _plus(W_a[a], W_b[b], *inner)], W_out), *outer)
+                    for b in range(p)
+                ]
                 for a in range(p)
             ]
         return [[_transformer(model, a, b, sigma) for b in range(p)] for a in range(p)]
@@ -63,7 +69,10 @@ def _biases(model: Weights) -> tuple[list[Any], list[Any]]:
 def _transformer(model: Weights, a: int, b: int, sigma: Any) -> list[Any]:
     config, softmax = model.config, model.config.softmax
     tokens = [a, b + config.b_token_offset, config.equals_token][: len(config.attention)]
-    streams = [_plus(*_rows(model.W_E[t : t + 1]), *_rows(model.W_pos[i : i + 1])) for i, t in enumerate(tokens)]
+    streams = [
+        _plus(*_rows(model.W_E[t : t + 1]), *_rows(model.W_pos[i : i + 1]))
+        for i, t in enumerate(tokens)
+    ]
     total = _plus(streams[config.read_position], *_rows(model.b_O[None]))
     for h in range(config.n_heads):
         weights = [_exact(x) for x in config.attention]
@@ -72,12 +81,17 @@ def _transformer(model: Weights, a: int, b: int, sigma: Any) -> list[Any]:
             assert model.W_K is not None
             assert model.b_Q is not None
             assert model.b_K is not None
-            query = _plus(_times(streams[config.read_position], _rows(model.W_Q[h])), *_rows(model.b_Q[h][None]))
+            query = _plus(
+                _times(streams[config.read_position], _rows(model.W_Q[h])),
+                *_rows(model.b_Q[h][None]),
+            )
             seen = config.read_position + 1 if softmax.causal else len(streams)
             powers = []
             for stream in streams[:seen]:
                 key = _plus(_times(stream, _rows(model.W_K[h])), *_rows(model.b_K[h][None]))
-                powers.append((_times(query, [[k] for k in key])[0] / _exact(softmax.divisor)).exp())
+                powers.append(
+                    (_times(query, [[k] for k in key])[0] / _exact(softmax.divisor)).exp()
+                )
             for t, power in enumerate(powers):
                 weights[t] += _exact(softmax.scale) * power / sum(powers, arb(0))
         for weight, stream in zip(weights, streams, strict=True):
@@ -99,7 +113,10 @@ def enclosed_margins(model: Weights) -> Truth:
 
     Where logits are rational both are the exact margin, which must be in what Arb says.
     """
-    answers, exact = model.config.task.answers, exact_logits(model) if is_exact(model.config) else None
+    answers, exact = (
+        model.config.task.answers,
+        exact_logits(model) if is_exact(model.config) else None,
+    )
     rows: Truth = []
     with ctx.workprec(BITS):
         for a, line in enumerate(enclosed_logits(model)):
@@ -108,7 +125,8 @@ def enclosed_margins(model: Weights) -> Truth:
                 right = int(answers[a, b])
                 leads = [logits[right] - x for c, x in enumerate(logits) if c != right]
                 low, high = (
-                    min(_fraction(x) for x in ends) for ends in ([x.lower() for x in leads], [x.upper() for x in leads])
+                    min(_fraction(x) for x in ends)
+                    for ends in ([x.lower() for x in leads], [x.upper() for x in leads])
                 )
                 if exact is not None:
                     assert low <= exact.margin(a, b) <= high
@@ -123,7 +141,9 @@ def check_enclosed(proof: Proof, truth: Truth, answers: Any) -> int:
         for b, (low, high) in enumerate(row):
             if proof.certified[a, b]:
                 assert proof.margin is not None
-                assert low >= proof.margin > 0, f"({a}, {b}): {proof.margin} claimed, {low} … {high} is true"
+                assert low >= proof.margin > 0, (
+                    f"({a}, {b}): {proof.margin} claimed, {low} … {high} is true"
+                )
     for a, b, answered in proof.witnesses:
         assert truth[a][b][1] <= 0
         assert answered != answers[a, b]

@@ -2,7 +2,8 @@
 
 from hypothesis import settings
 
-# The profiles of conftest.py have 100 examples, 5 and 5,000: a test that takes fewer than 100 takes its share of these.
+# The profiles of conftest.py have 100 examples, 5 and 5,000: a test that takes fewer than 100 takes
+# its share of these.
 USUAL, FEWEST = 100, 3
 
 

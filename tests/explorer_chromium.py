@@ -42,13 +42,17 @@ def softmax_model() -> Weights:
         softmax=Softmax(scale=0.7, divisor=2.0),
     )
     rng = np.random.default_rng(5)
-    return Weights(config, **{name: rng.standard_normal(shape) for name, shape in config.shapes.items()})
+    return Weights(
+        config, **{name: rng.standard_normal(shape) for name, shape in config.shapes.items()}
+    )
 
 
 def group_model() -> Weights:
     """Random weights, asked for products of permutations."""
     config, rng = Config.mlp(6, 14, task=task_by_name("S3")), np.random.default_rng(6)
-    return Weights(config, **{name: rng.standard_normal(shape) for name, shape in config.shapes.items()})
+    return Weights(
+        config, **{name: rng.standard_normal(shape) for name, shape in config.shapes.items()}
+    )
 
 
 @dataclass
@@ -129,11 +133,14 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def visit(chromium: Any, pages: dict[str, Path]) -> Iterator[Any]:
     """visit(name or file, fragment, **context options) opens a page and waits; at the end nothing may have gone wrong.
 
-    A page that is not to get ready (`ready=False`) is opened, and the test reads and clears its complaints.
+    A page that is not to get ready (`ready=False`) is opened, and the test reads and clears its
+    complaints.
     """
     opened: list[tuple[Any, Opened]] = []
 
-    def go(name: str | Path = "small", fragment: str = "", script: bool = True, **options: Any) -> Opened:
+    def go(
+        name: str | Path = "small", fragment: str = "", script: bool = True, **options: Any
+    ) -> Opened:
         ready = options.pop("ready", script)
         context = chromium.new_context(
             viewport=options.pop("viewport", {"width": 1440, "height": 900}),
@@ -154,7 +161,12 @@ def visit(chromium: Any, pages: dict[str, Path]) -> Iterator[Any]:
 
     yield go
     complaints = [words for _, one in opened for words in one.complaints]
-    network = [url for _, one in opened for url in one.requests if not url.startswith(("file:", "data:", "blob:"))]
+    network = [
+        url
+        for _, one in opened
+        for url in one.requests
+        if not url.startswith(("file:", "data:", "blob:"))
+    ]
     for context, _ in opened:
         context.close()
     assert complaints == []

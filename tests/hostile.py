@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 SECONDS = 30
-# Address space of the child, most of which is what its libraries reserve; and what reading the file may add.
+# Address space of the child, most of which is what its libraries reserve; and what reading the file
+# may add.
 ADDRESS_SPACE = 3 << 30
 
 CHILD = """
@@ -37,14 +38,27 @@ print(json.dumps({"said": said, "seconds": time.perf_counter() - start, "megabyt
 """
 
 
-# A process starts with the peak of the one it was forked from, so a small one stands between the tests and the child.
+# A process starts with the peak of the one it was forked from, so a small one stands between the
+# tests and the child.
 LAUNCHER = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"
 
 
 def attacked(path: Path, how: str = "import") -> dict[str, Any]:
     """Read `path` in a process of limited address space: what it said, how long it took, what it added to the peak."""
     done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", LAUNCHER, sys.executable, "-c", CHILD, str(path), str(ADDRESS_SPACE), how],
+        [
+            sys.executable,
+            "-I",
+            "-S",
+            "-c",
+            LAUNCHER,
+            sys.executable,
+            "-c",
+            CHILD,
+            str(path),
+            str(ADDRESS_SPACE),
+            how,
+        ],
         capture_output=True,
         text=True,
         check=False,

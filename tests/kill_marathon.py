@@ -1,16 +1,18 @@
 """kill -9 at random moments: python kill_marathon.py [KILLS [SEED [CASE …]]], Linux; KILLS of each case.
 
-Commands that write several files are run to their end, then killed again and again: half of the kills at a moment
-drawn from the whole time that the command took, half when it opens, renames or removes a file, or at most 2 ms after.
-Before an attempt the place is empty, or holds what an earlier kill left, or an older result for another model.
+Commands that write several files are run to their end, then killed again and again: half of the
+kills at a moment drawn from the whole time that the command took, half when it opens, renames or
+removes a file, or at most 2 ms after. Before an attempt the place is empty, or holds what an
+earlier kill left, or an older result for another model.
 
-After every kill each file under a name that counts is, byte for byte, what the undisturbed run, or the older one,
-left; and if the file is there that says that all are there, all are, and of one time. At last the same command, not
-killed, ends in the same bytes. Each attempt is a fork of this process, which has the libraries loaded, so that kills
-meet the work and not the imports.
+After every kill each file under a name that counts is, byte for byte, what the undisturbed run, or
+the older one, left; and if the file is there that says that all are there, all are, and of one
+time. At last the same command, not killed, ends in the same bytes. Each attempt is a fork of this
+process, which has the libraries loaded, so that kills meet the work and not the imports.
 
-Files that hold times (manifests of runs) are compared without them. Names that begin with a dot are parts of files that
-a killed writer left; they are not looked at until the last run, which clears them.
+Files that hold times (manifests of runs) are compared without them. Names that begin with a dot are
+parts of files that a killed writer left; they are not looked at until the last run, which clears
+them.
 """
 
 import functools
@@ -42,7 +44,9 @@ from quadlens.training.config import TrainConfig
 from quadlens.training.population.one_model import Outcome, Task, make_model
 from quadlens.training.population.sweep import sweep
 
-TINY = TrainConfig(p=7, d_model=8, d_mlp=16, n_heads=2, d_head=4, epochs=150, attention_rate=0.5, history_every=10)
+TINY = TrainConfig(
+    p=7, d_model=8, d_mlp=16, n_heads=2, d_head=4, epochs=150, attention_rate=0.5, history_every=10
+)
 SETTINGS = ("--p", "7", "--d-model", "8", "--d-mlp", "16", "--n-heads", "2", "--d-head", "4", "--epochs", "600",
             "--threads", "1", "--checkpoint-every", "50", "-q")  # fmt: skip
 SMALL, OTHER = (Recipe(p=7, keys=keys, neurons=24) for keys in ((1, 2), (2, 3)))
@@ -90,14 +94,24 @@ def run_sweep(directory: Path) -> None:
     from quadlens.training.population.store import Store
 
     configs = [
-        TrainConfig(**{**vars(TINY), "seed": seed, "attention_rate": rate}) for seed in (0, 1) for rate in (0, 1)
+        TrainConfig(**{**vars(TINY), "seed": seed, "attention_rate": rate})
+        for seed in (0, 1)
+        for rate in (0, 1)
     ]
     sweep(configs, directory, HereBackend(), strategies=("moments",), checkpoint_every=50)
     dataset.rebuild(Store(directory))
 
 
 def run_export(directory: Path, model: str = "pizza") -> None:
-    command("export", model, "--format", "transformer-lens", "-o", str(directory / "model.safetensors"), "-q")
+    command(
+        "export",
+        model,
+        "--format",
+        "transformer-lens",
+        "-o",
+        str(directory / "model.safetensors"),
+        "-q",
+    )
 
 
 def run_history(directory: Path, seed: int = 0) -> None:
@@ -106,12 +120,25 @@ def run_history(directory: Path, seed: int = 0) -> None:
     if not trained.is_dir():
         trained.mkdir()
         run_train(trained, seed)
-    command("history", str(trained / "m.safetensors"), "--no-proofs", "-q", "-o", str(directory / "rows.parquet"))
+    command(
+        "history",
+        str(trained / "m.safetensors"),
+        "--no-proofs",
+        "-q",
+        "-o",
+        str(directory / "rows.parquet"),
+    )
 
 
 def run_report(directory: Path) -> None:
     words = ("--workers", "1", "--no-proofs", "-q")
-    command("report", str(directory.parent / "small.safetensors"), "-o", str(directory / "report"), *words)
+    command(
+        "report",
+        str(directory.parent / "small.safetensors"),
+        "-o",
+        str(directory / "report"),
+        *words,
+    )
 
 
 @functools.cache
@@ -126,7 +153,12 @@ def run_writing(directory: Path, recipe: Recipe = SMALL) -> None:
     files = tuple((kind, bytes(16) + (160).to_bytes(4, "big") * 5000) for kind in FIGURE_FORMATS)
     drawn = {one.name: Rendered(one.name, files, "data:,") for one in all_pictures(study)}
     with unittest.mock.patch("quadlens.show.pages.write.render", return_value=drawn):
-        write_report(study, directory / "report", "quadlens report", explore=lambda: "<!doctype html>" * 40_000)
+        write_report(
+            study,
+            directory / "report",
+            "quadlens report",
+            explore=lambda: "<!doctype html>" * 40_000,
+        )
 
 
 @dataclass(frozen=True)
@@ -150,14 +182,22 @@ REPORT_MANIFEST = "report/manifest.json"
 CASES = {
     "train --snapshots": Case(run_train, "m.manifest.json", functools.partial(run_train, seed=1)),
     "sweep": Case(run_sweep),
-    "export": Case(run_export, "model.safetensors", functools.partial(run_export, model="mismatched")),
+    "export": Case(
+        run_export, "model.safetensors", functools.partial(run_export, model="mismatched")
+    ),
     "history": Case(run_history, "rows.parquet", functools.partial(run_history, seed=1)),
-    "report": Case(run_report, REPORT_MANIFEST, functools.partial(run_writing, recipe=OTHER), whole_time=True),
-    "report, writing": Case(run_writing, REPORT_MANIFEST, functools.partial(run_writing, recipe=OTHER)),
+    "report": Case(
+        run_report, REPORT_MANIFEST, functools.partial(run_writing, recipe=OTHER), whole_time=True
+    ),
+    "report, writing": Case(
+        run_writing, REPORT_MANIFEST, functools.partial(run_writing, recipe=OTHER)
+    ),
 }
 
 
-def start(run: Callable[[Path], None], directory: Path, watch: Callable[[int], None] = lambda step: None) -> int:
+def start(
+    run: Callable[[Path], None], directory: Path, watch: Callable[[int], None] = lambda step: None
+) -> int:
     """Fork a child that runs a case in a directory; returns its process id.
 
     Args:
@@ -208,7 +248,11 @@ def _without_times(content: bytes) -> bytes:
             value.pop(name, None)
         # A manifest's hash of another file that holds times.
         if isinstance(value.get("sha256"), dict):
-            value["sha256"] = {name: digest for name, digest in value["sha256"].items() if not name.endswith(".json")}
+            value["sha256"] = {
+                name: digest
+                for name, digest in value["sha256"].items()
+                if not name.endswith(".json")
+            }
     return json.dumps(value, sort_keys=True).encode()
 
 
@@ -248,7 +292,9 @@ class Undisturbed:
 def undisturbed(run: Callable[[Path], None], directory: Path) -> Undisturbed:
     directory.mkdir()
     counted, began = directory.parent / "steps", time.monotonic()
-    _, status = os.waitpid(start(run, directory, lambda step: print(step, file=counted.open("w"))), 0)
+    _, status = os.waitpid(
+        start(run, directory, lambda step: print(step, file=counted.open("w"))), 0
+    )
     assert status == 0, "the undisturbed run failed"
     return Undisturbed(contents(directory), time.monotonic() - began, int(counted.read_text()))
 
@@ -265,14 +311,20 @@ def attempt(case: Case, moment: Moment, directory: Path) -> bool:
     return os.WIFSIGNALED(status)
 
 
-def check(case: Case, left: dict[str, bytes], wanted: dict[str, bytes], older: dict[str, bytes]) -> int:
+def check(
+    case: Case, left: dict[str, bytes], wanted: dict[str, bytes], older: dict[str, bytes]
+) -> int:
     """Files that are whole; raises AssertionError where one is not, or all are not of one time."""
     for name, content in left.items():
         if not _varies(name):
-            assert content in (wanted.get(name), older.get(name)), f"{name} is not what an undisturbed run left"
+            assert content in (wanted.get(name), older.get(name)), (
+                f"{name} is not what an undisturbed run left"
+            )
     if case.last in left:
         # Snapshots of the run at work come one by one; those of the older run are gone before.
-        now, before = ({n: c for n, c in one.items() if ".snapshots/" not in n} for one in (wanted, older))
+        now, before = (
+            {n: c for n, c in one.items() if ".snapshots/" not in n} for one in (wanted, older)
+        )
         assert {n: c for n, c in left.items() if ".snapshots/" not in n} in (now, before), (
             f"{case.last} is not the last"
         )
@@ -291,12 +343,19 @@ def kill_case(case: Case, kills: int, moments: random.Random, base: Path) -> Fou
     while done < kills:
         by_time = case.whole_time or done % 2 == 0
         delay = moments.choice((0.0, moments.uniform(0, 0.002)))
-        # The first of them at the last change of all: what is there is whole, and something is left to tidy up.
+        # The first of them at the last change of all: what is there is whole, and something is left
+        # to tidy up.
         step = whole.steps if done == 1 else moments.randint(1, whole.steps)
-        moment = Moment(moments.uniform(0, seconds)) if by_time else Moment(0.0 if done == 1 else delay, step)
+        moment = (
+            Moment(moments.uniform(0, seconds))
+            if by_time
+            else Moment(0.0 if done == 1 else delay, step)
+        )
         began = time.monotonic()
         killed = attempt(case, moment, part)
-        left = {n: c for n, c in contents(part).items() if n in whole.files or not _in_the_making(n)}
+        left = {
+            n: c for n, c in contents(part).items() if n in whole.files or not _in_the_making(n)
+        }
         compared += check(case, left, whole.files, old)
         done, finished = done + killed, finished + (not killed)
         if not killed and by_time:
@@ -339,14 +398,19 @@ def main(words: Sequence[str]) -> None:
     kills, seed = int(words[0]) if words else 30, int(words[1]) if len(words) > 1 else 0
     torch.set_num_threads(1)
     for rate in (0.0, 0.5):  # compiles, so that children need not
-        seconds_per_epoch(TrainConfig(**{**vars(TINY), "attention_rate": rate}), device="cpu", threads=1)
+        seconds_per_epoch(
+            TrainConfig(**{**vars(TINY), "attention_rate": rate}), device="cpu", threads=1
+        )
     for recipe in (SMALL, OTHER):
         _prepared(recipe)
     for name in words[2:] or CASES:
         with tempfile.TemporaryDirectory() as directory:
             found = kill_case(CASES[name], kills, random.Random(f"{seed} {name}"), Path(directory))
         ended = f"{found.finished} runs ended before theirs, {found.compared} files compared"
-        print(f"{name}: {found.kills} kills, {ended}, all whole; the same command again: the same bytes", flush=True)
+        print(
+            f"{name}: {found.kills} kills, {ended}, all whole; the same command again: the same bytes",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

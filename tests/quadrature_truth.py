@@ -19,7 +19,11 @@ class Truth:
 
     def __init__(self, scheme: Scheme, psi: bool) -> None:
         self.scheme = scheme
-        outs = [arb(x) for x in scheme.psi.tolist()] if psi else [2 * arb(x) for x in scheme.phi.tolist()]
+        outs = (
+            [arb(x) for x in scheme.psi.tolist()]
+            if psi
+            else [2 * arb(x) for x in scheme.phi.tolist()]
+        )
         self.phi = [arb(x) for x in scheme.phi.tolist()]
         self.values = [w * _unit(out) for w, out in zip(weights(scheme), outs, strict=True)]
 
@@ -42,11 +46,16 @@ class Truth:
         """Ends of an enclosure of max |error| over all a, b (both signs of cos u), any c."""
         errors = self.on_grid() + self.on_grid(turn=1)
         sizes = {part: [abs(error[part]) for error in errors] for part in PARTS}
-        return {part: (max(x.lower() for x in some), max(x.upper() for x in some)) for part, some in sizes.items()}
+        return {
+            part: (max(x.lower() for x in some), max(x.upper() for x in some))
+            for part, some in sizes.items()
+        }
 
 
 def weights(scheme: Scheme) -> list[Any]:
-    products = [arb(float(r)) * arb(float(o)) for r, o in zip(scheme.rho, scheme.omega, strict=True)]
+    products = [
+        arb(float(r)) * arb(float(o)) for r, o in zip(scheme.rho, scheme.omega, strict=True)
+    ]
     total = sum(products, arb(0))
     return [2 * arb.pi() * product / total for product in products]
 
@@ -66,7 +75,9 @@ def angle_difference(scheme: Scheme, s: Any, part: str) -> Any:
 def worst_integer_c(truth: Truth) -> Any:
     """Largest |Re(error e^{ikwc})| of the absolute-value part over all a, b, c in Z_p."""
     best = arb(0)
-    turns = [_unit(2 * arb.pi() * truth.scheme.k * c / truth.scheme.p) for c in range(truth.scheme.p)]
+    turns = [
+        _unit(2 * arb.pi() * truth.scheme.k * c / truth.scheme.p) for c in range(truth.scheme.p)
+    ]
     for error in truth.on_grid():
         for turn in turns:
             best = max(best, abs((error["abs"] * turn).real).mid())
@@ -85,7 +96,9 @@ def _unit(angle: Any) -> Any:
 
 
 @st.composite
-def schemes(draw: st.DrawFn, most: int = 8, largest_half: int = 7, large_phases: bool = True) -> Scheme:
+def schemes(
+    draw: st.DrawFn, most: int = 8, largest_half: int = 7, large_phases: bool = True
+) -> Scheme:
     """Random and adversarial rules."""
     p = draw(st.integers(3, 2 * largest_half + 1))
     k = draw(st.integers(1, (p - 1) // 2))
@@ -99,7 +112,17 @@ def schemes(draw: st.DrawFn, most: int = 8, largest_half: int = 7, large_phases:
     return Scheme(p, k, phi, psi, rho, omega)
 
 
-PHASES = ("uniform", "clustered", "duplicated", "kinks", "equal", "half", "corners", "tiny", "large")
+PHASES = (
+    "uniform",
+    "clustered",
+    "duplicated",
+    "kinks",
+    "equal",
+    "half",
+    "corners",
+    "tiny",
+    "large",
+)
 OUTPUTS = ("double", "noisy", "random", "turned")
 AMPLITUDES = ("ones", "uniform", "wild", "one", "sparse")
 

@@ -2,9 +2,10 @@
 
     python sequence_mutants.py CERTIFICATE MODEL NUMBER [SEED]
 
-One field anywhere in the file is changed, in half of the mutants with the statement put right. A mutant is rejected, or
-it claims nothing that the certificate, number is verified first, does not: the same counts, and no larger margin. Steps
-whose hints and margin are those of the certificate are not proved again, so that a mutant takes a fraction of a check.
+One field anywhere in the file is changed, in half of the mutants with the statement put right. A
+mutant is rejected, or it claims nothing that the certificate, number is verified first, does not:
+the same counts, and no larger margin. Steps whose hints and margin are those of the certificate are
+not proved again, so that a mutant takes a fraction of a check.
 """
 
 import copy
@@ -22,7 +23,15 @@ from quadlens_checker.sequence_verdict import statement
 from quadlens_checker.sequences import Prover
 from quadlens_checker.verdict import verify
 
-REFUSALS = Rejected, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError
+REFUSALS = (
+    Rejected,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+)
 
 
 def no_clock(operations: int) -> None:
@@ -42,9 +51,13 @@ def a_place(value: Any, draw: random.Random) -> tuple[Any, Any]:
 def changed(value: Any, draw: random.Random) -> Any:
     """Something else of this kind, or of none."""
     if isinstance(value, int) and not isinstance(value, bool):
-        return value + draw.choice([-1, 1, -value, 1 << 20, -(1 << 20), 1 << 36, -(1 << 36), -value // 8 or 2])
+        return value + draw.choice(
+            [-1, 1, -value, 1 << 20, -(1 << 20), 1 << 36, -(1 << 36), -value // 8 or 2]
+        )
     if isinstance(value, str):
-        return draw.choice(["right", "wrong", "open", "counted", "linear", value[:-1], "1/1", "+", "-"])
+        return draw.choice(
+            ["right", "wrong", "open", "counted", "linear", value[:-1], "1/1", "+", "-"]
+        )
     if isinstance(value, list) and value:
         return draw.choice([value[:-1], [*value, value[0]], value[::-1], None])
     return draw.choice([None, 0, 1, [], {}])
@@ -67,7 +80,12 @@ def is_weaker(mutant: Any, honest: Any) -> bool:
     mine, its = mutant["claims"], honest["claims"]
     (least, most), (few, many) = mine["wrong_inputs"], its["wrong_inputs"]
     margins = [Fraction(claims["margin"] or 0) for claims in (mine, its)]
-    return mine["inputs"] == its["inputs"] and least <= few and many <= most and margins[0] <= margins[1]
+    return (
+        mine["inputs"] == its["inputs"]
+        and least <= few
+        and many <= most
+        and margins[0] <= margins[1]
+    )
 
 
 def main(certificate: Path, model: Path, number: int, seed: int = 0) -> None:
@@ -77,8 +95,15 @@ def main(certificate: Path, model: Path, number: int, seed: int = 0) -> None:
     prove = Prover.step
 
     def step(self: Prover, number: int, hints: Any) -> Any:
-        same = self.margin == Fraction(honest["claims"]["margin"] or 0) and hints == honest["hints"]["steps"][number]
-        same = same and self.tables.basis == honest["hints"]["basis"] and self.bits == honest["hints"]["bits"]
+        same = (
+            self.margin == Fraction(honest["claims"]["margin"] or 0)
+            and hints == honest["hints"]["steps"][number]
+        )
+        same = (
+            same
+            and self.tables.basis == honest["hints"]["basis"]
+            and self.bits == honest["hints"]["bits"]
+        )
         if same and number in known:
             return known[number]
         found = prove(self, number, hints)
@@ -102,7 +127,9 @@ def main(certificate: Path, model: Path, number: int, seed: int = 0) -> None:
             fate["rejected"] += 1
             continue
         if not is_weaker(mutant, honest):
-            raise SystemExit(f"a false mutant is VERIFIED: {key!r} → {json.dumps(where[key])[:200]}")
+            raise SystemExit(
+                f"a false mutant is VERIFIED: {key!r} → {json.dumps(where[key])[:200]}"
+            )
         fate["verified, and claims no more"] += 1
         print(dict(fate), flush=True)
     print(dict(fate))

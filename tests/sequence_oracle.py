@@ -14,7 +14,15 @@ from quadlens.proofs.sequences.linear import LinearStep
 from quadlens.proofs.sequences.tables import Network
 from small_sequences import PARITY, addition_task, random_config, random_network
 
-KINDS = ("plain", "equal scores", "large scores", "small rows", "tied tokens", "own answers", "one wrong")
+KINDS = (
+    "plain",
+    "equal scores",
+    "large scores",
+    "small rows",
+    "tied tokens",
+    "own answers",
+    "one wrong",
+)
 
 
 def all_words(network: Network) -> np.ndarray:
@@ -27,11 +35,18 @@ def true_margins(network: Network, bits: int = 200) -> tuple[np.ndarray, np.ndar
     low, high = (np.empty((len(words), len(task.steps)), dtype=object) for _ in "lh")
     with precision(bits):
         for i, (query, _, _) in enumerate(task.steps):
-            logits, right = forward(network.weights, task.tokens(words), query, True), task.right(words, i)
+            logits, right = (
+                forward(network.weights, task.tokens(words), query, True),
+                task.right(words, i),
+            )
             for w in range(len(words)):
                 good, bad = logits[w][right[w]], logits[w][~right[w]]
-                low[w, i] = max(x.lower() for x in good) - max((x.upper() for x in bad), default=-1000)
-                high[w, i] = max(x.upper() for x in good) - max((x.lower() for x in bad), default=-1000)
+                low[w, i] = max(x.lower() for x in good) - max(
+                    (x.upper() for x in bad), default=-1000
+                )
+                high[w, i] = max(x.upper() for x in good) - max(
+                    (x.lower() for x in bad), default=-1000
+                )
     return low, high
 
 

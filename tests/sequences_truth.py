@@ -21,7 +21,11 @@ def tensor(weights: Weights, name: str) -> Any:
     """A tensor as an array of Arb's; one left out is 0, or 1 where it is a norm's weight."""
     if name in weights.tensors:
         return np.vectorize(exact, otypes=[object])(weights.tensors[name])
-    return np.full(sequence_config(weights).shapes[name], arb(1) if name.endswith("_w") else arb(0), dtype=object)
+    return np.full(
+        sequence_config(weights).shapes[name],
+        arb(1) if name.endswith("_w") else arb(0),
+        dtype=object,
+    )
 
 
 def normalised(norm: Any, x: Any, w: Any, b: Any) -> Any:
@@ -54,7 +58,9 @@ class Truth:
     def norm(self, place: str, name: str, x: Any) -> Any:
         """The norm at a place."""
         norm = getattr(self.config.norms, place)
-        return x if norm is None else normalised(norm, x, self.of[f"{name}_w"], self.of[f"{name}_b"])
+        return (
+            x if norm is None else normalised(norm, x, self.of[f"{name}_w"], self.of[f"{name}_b"])
+        )
 
     def stream(self, j: int, v: int) -> Any:
         """The stream before attention."""
@@ -62,14 +68,20 @@ class Truth:
 
     def turned(self, kind: str, h: int, j: int, v: int) -> Any:
         """A query (Q) or key (K)."""
-        x = self.norm("attention", "ln1", self.stream(j, v)) @ self.of[f"W_{kind}"][h] + self.of[f"b_{kind}"][h]
+        x = (
+            self.norm("attention", "ln1", self.stream(j, v)) @ self.of[f"W_{kind}"][h]
+            + self.of[f"b_{kind}"][h]
+        )
         norm = self.config.norms.query_key
         if norm is not None:
             x = normalised(norm, x, self.of[f"{kind.lower()}_norm_w"], 0)
         if self.config.rope is None:
             return x
         half = self.config.d_head // 2
-        pairs = [(i, i + half) if self.config.rope == "halves" else (2 * i, 2 * i + 1) for i in range(half)]
+        pairs = [
+            (i, i + half) if self.config.rope == "halves" else (2 * i, 2 * i + 1)
+            for i in range(half)
+        ]
         found, cos, sin = x.copy(), self.of["rope_cos"][j], self.of["rope_sin"][j]
         for n, (i, k) in enumerate(pairs):
             found[i], found[k] = x[i] * cos[n] - x[k] * sin[n], x[i] * sin[n] + x[k] * cos[n]
@@ -82,7 +94,9 @@ class Truth:
 
     def score(self, h: int, t: int, own: int, j: int, v: int) -> Any:
         """An attention score."""
-        found = (self.turned("Q", h, t, own) * self.turned("K", h, j, v)).sum() / exact(self.config.divisor)
+        found = (self.turned("Q", h, t, own) * self.turned("K", h, j, v)).sum() / exact(
+            self.config.divisor
+        )
         return found + self.of["score_bias"][h, t, j]
 
     def tail(self, x: Any) -> Any:
@@ -92,7 +106,11 @@ class Truth:
             hidden = n @ self.of["W_in"] + self.of["b_in"]
             pre = n @ self.of["W_gate"] + self.of["b_gate"] if self.config.gated else hidden
             active = np.array([activated(self.config.activation, y) for y in pre], dtype=object)
-            x = x + (active * hidden if self.config.gated else active) @ self.of["W_out"] + self.of["b_out"]
+            x = (
+                x
+                + (active * hidden if self.config.gated else active) @ self.of["W_out"]
+                + self.of["b_out"]
+            )
         return self.norm("final", "ln_final", x) @ self.of["W_U"] + self.of["b_U"]
 
     def seen(self, h: int, t: int) -> list[int]:

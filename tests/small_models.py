@@ -15,21 +15,30 @@ small_moduli = st.sampled_from([3, 3, 3, 5, 5, 7, 9, 11, 13])
 @st.composite
 def random_mlps(draw: st.DrawFn) -> Weights:
     """Gaussian weights: almost always wrong somewhere."""
-    config = Config.mlp(draw(small_moduli), draw(st.integers(1, 8)), draw(st.sampled_from(["relu", "abs"])))
+    config = Config.mlp(
+        draw(small_moduli), draw(st.integers(1, 8)), draw(st.sampled_from(["relu", "abs"]))
+    )
     rng = np.random.default_rng(draw(seeds))
     dtype = draw(st.sampled_from([np.float32, np.float64]))
-    return Weights(config, **{n: rng.standard_normal(s).astype(dtype) for n, s in config.shapes.items()})
+    return Weights(
+        config, **{n: rng.standard_normal(s).astype(dtype) for n, s in config.shapes.items()}
+    )
 
 
 @st.composite
 def tied_mlps(draw: st.DrawFn) -> Weights:
     """Tiny integer weights: pre-activations that are exactly 0 and logits that are exactly equal, everywhere."""
-    config = Config.mlp(draw(small_moduli), draw(st.integers(1, 6)), draw(st.sampled_from(["relu", "abs"])))
+    config = Config.mlp(
+        draw(small_moduli), draw(st.integers(1, 6)), draw(st.sampled_from(["relu", "abs"]))
+    )
     rng = np.random.default_rng(draw(seeds))
     largest = draw(st.integers(0, 2))
     return Weights(
         config,
-        **{n: rng.integers(-largest, largest + 1, s).astype(np.float32) for n, s in config.shapes.items()},
+        **{
+            n: rng.integers(-largest, largest + 1, s).astype(np.float32)
+            for n, s in config.shapes.items()
+        },
     )
 
 
@@ -54,7 +63,8 @@ def adders(draw: st.DrawFn) -> Weights:
 def nearly_tied_adders(draw: st.DrawFn) -> Weights:
     """A table look-up that answers right by one part in 2^20 or not at all: neuron a·p + b fires for (a, b) only.
 
-    Neuron n reads 1 from a = n // p and 1 from b = n mod p, less 1 (folded into b), and writes its answer.
+    Neuron n reads 1 from a = n // p and 1 from b = n mod p, less 1 (folded into b), and writes its
+    answer.
     """
     p = draw(st.sampled_from([3, 3, 5]))
     rng = np.random.default_rng(draw(seeds))
@@ -75,7 +85,10 @@ def random_transformers(draw: st.DrawFn) -> Weights:
     """Every attention, offset, bias and activation a config allows."""
     config = draw(configs())
     rng = np.random.default_rng(draw(seeds))
-    return Weights(config=config, **{n: rng.standard_normal(s).astype(np.float32) for n, s in config.shapes.items()})
+    return Weights(
+        config=config,
+        **{n: rng.standard_normal(s).astype(np.float32) for n, s in config.shapes.items()},
+    )
 
 
 small_models = st.one_of(random_mlps(), tied_mlps(), adders(), nearly_tied_adders())

@@ -7,7 +7,9 @@ from quadlens.network.norm import Norm, Norms
 from quadlens.network.sequence import Automaton, Fed, SequenceConfig, Step, TaskSpec
 
 
-def addition_task(digits: int = 2, base: int = 3, stop: bool = False, highest_first: bool = False) -> TaskSpec:
+def addition_task(
+    digits: int = 2, base: int = 3, stop: bool = False, highest_first: bool = False
+) -> TaskSpec:
     """x + y of few digits, with tokens base and base + 1 for '+' and '='."""
     order = range(digits, -1, -1) if highest_first else range(digits + 1)
     x, y = ([f"{name}{i}" for i in range(digits)] for name in "xy")
@@ -31,7 +33,9 @@ PARITY = TaskSpec(
 )
 
 
-def random_config(seed: int, task: TaskSpec, tokens: int, positions: int, **fixed: object) -> SequenceConfig:
+def random_config(
+    seed: int, task: TaskSpec, tokens: int, positions: int, **fixed: object
+) -> SequenceConfig:
     """A config of any kind."""
     rng = np.random.default_rng(seed)
 
@@ -60,7 +64,9 @@ def random_config(seed: int, task: TaskSpec, tokens: int, positions: int, **fixe
     return SequenceConfig(**{**values, **fixed})  # type: ignore[arg-type]
 
 
-def random_network(config: SequenceConfig, seed: int, scale: float = 1.0, share_left_out: float = 0.3) -> Weights:
+def random_network(
+    config: SequenceConfig, seed: int, scale: float = 1.0, share_left_out: float = 0.3
+) -> Weights:
     """Random float32 weights; tensors that may be left out are, with some probability."""
     rng = np.random.default_rng(seed)
     tensors = {}
@@ -73,5 +79,8 @@ def random_network(config: SequenceConfig, seed: int, scale: float = 1.0, share_
         tensors["mask"] = np.maximum(mask, np.eye(config.n_ctx, dtype=np.int64)).astype(np.float32)
     if config.rope:
         angle = rng.standard_normal((config.n_ctx, config.d_head // 2))
-        tensors |= {"rope_cos": np.cos(angle).astype(np.float32), "rope_sin": np.sin(angle).astype(np.float32)}
+        tensors |= {
+            "rope_cos": np.cos(angle).astype(np.float32),
+            "rope_sin": np.sin(angle).astype(np.float32),
+        }
     return Weights(config, **tensors)

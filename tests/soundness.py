@@ -26,7 +26,12 @@ def true_margins(model: Weights) -> Truth:
     for a in range(exact.p):
         table = [[int(x) for x in row] for row in exact.slices[a].tolist()]
         rights = [row.pop(right) for right, row in zip(margins.answers[a], table, strict=True)]
-        margins.append([Fraction(right - max(row), 1 << exact.shift) for right, row in zip(rights, table, strict=True)])
+        margins.append(
+            [
+                Fraction(right - max(row), 1 << exact.shift)
+                for right, row in zip(rights, table, strict=True)
+            ]
+        )
     return margins
 
 
@@ -70,7 +75,10 @@ def quick_margins(model: Weights) -> Truth:
         for k in range(length - 1):
             logits[k + 1] += logits[k] >> PIECE
             logits[k] &= (1 << PIECE) - 1
-        words = [logits[k] + (logits[k + 1] << PIECE) + (logits[k + 2] << 2 * PIECE) for k in range(0, length, WORD)]
+        words = [
+            logits[k] + (logits[k + 1] << PIECE) + (logits[k + 2] << 2 * PIECE)
+            for k in range(0, length, WORD)
+        ]
         best, b, right = np.ones((p, p), dtype=bool), np.arange(p), np.array(margins.answers[a])
         best[b, right] = False
         for word in words[::-1]:

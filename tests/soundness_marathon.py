@@ -1,15 +1,17 @@
 """Thousands of models, every strategy on each: python soundness_marathon.py KIND NUMBER [FIRST].
 
-KIND `small`: constant attention, addition, relu and |x|, from random to exactly tied; every strategy against exact
-truth. `any`: task × attention × activation × strategy against logits that are exact or enclosed to 200 bits; every
-certificate through the checker, and mutants of it; `middle`: the same with n = 24 to 120. `trained` (p = 59 to 113) and
-`large` (p = 127 to 257): models as training leaves them, `thin` and `moments` against exact truth, their certificates
-through the checker, and mutants.
+KIND `small`: constant attention, addition, relu and |x|, from random to exactly tied; every
+strategy against exact truth. `any`: task × attention × activation × strategy against logits that
+are exact or enclosed to 200 bits; every certificate through the checker, and mutants of it;
+`middle`: the same with n = 24 to 120. `trained` (p = 59 to 113) and `large` (p = 127 to 257):
+models as training leaves them, `thin` and `moments` against exact truth, their certificates through
+the checker, and mutants.
 
-A mutant is rejected by the checker, or what it claims is true; one whose claims contradict its words, its model or its
-task is rejected. Where the proved checker is built (`make proved`), it gets every certificate and every mutant as well:
-what it verifies is true, and what the other verifies it verifies too where its theorem is about it. NUMBER models are
-drawn, the same every time, after the first FIRST; what was found is printed as it grows.
+A mutant is rejected by the checker, or what it claims is true; one whose claims contradict its
+words, its model or its task is rejected. Where the proved checker is built (`make proved`), it gets
+every certificate and every mutant as well: what it verifies is true, and what the other verifies it
+verifies too where its theorem is about it. NUMBER models are drawn, the same every time, after the
+first FIRST; what was found is printed as it grows.
 """
 
 import json
@@ -47,16 +49,24 @@ from soundness import check_complete, check_sound, quick_margins, true_margins
 
 Margins = list[list[Fraction]]
 BUNDLED = ("pizza", "mismatched")
-# Moduli of `trained` and `large`, and how often each is drawn: p = 113 takes ten times as long as 59.
+# Moduli of `trained` and `large`, and how often each is drawn: p = 113 takes ten times as long as
+# 59.
 TRAINED_MODULI = {59: 30, 61: 45, 71: 13, 83: 4, 97: 3, 101: 3, 113: 2}
 LARGE_MODULI = {127: 8, 151: 6, 193: 4, 211: 3, 251: 2, 257: 2}
 SMALLEST_TRAINED = min(TRAINED_MODULI)  # that of the bundled models
 # Of the size of the weights: from nothing to what breaks most of a model's answers.
 NOISES = (0.0, 0.003, 0.01, 0.03, 0.1)
 MUTANTS = 2
-KEPT = (0.3, 0.3, 0.2, 0.1, 0.1)  # how often 96, 128, 192, 256 or all of a bundled model's neurons are kept
+KEPT = (
+    0.3,
+    0.3,
+    0.2,
+    0.1,
+    0.1,
+)  # how often 96, 128, 192, 256 or all of a bundled model's neurons are kept
 SECONDS = 1e6  # of a check, by the wall clock: no limit
-# Mutants that may happen to claim what is true; all others contradict themselves, the model or the task.
+# Mutants that may happen to claim what is true; all others contradict themselves, the model or the
+# task.
 MAYBE_TRUE = ("margin", "input", "arcs", "coefficient", "order")
 
 
@@ -70,7 +80,9 @@ def check_every_strategy(model: Weights) -> None:
     if model.config.activation == "relu":
         check_sound(Thin().prove(model), truth)
         if not model.config.has_stream:
-            check_sound(prove_large("moments", model.collapse(), neuron_spectra(model.collapse())), truth)
+            check_sound(
+                prove_large("moments", model.collapse(), neuron_spectra(model.collapse())), truth
+            )
 
 
 def small(number: int, first: int) -> Counter[str]:
@@ -86,7 +98,9 @@ def small(number: int, first: int) -> Counter[str]:
     return Counter(models=number)
 
 
-def networks(number: int, first: int, folder: Path, sizes: tuple[int, int] = (2, 6)) -> Iterator[Counter[str]]:
+def networks(
+    number: int, first: int, folder: Path, sizes: tuple[int, int] = (2, 6)
+) -> Iterator[Counter[str]]:
     """Any task, attention and activation: every strategy, its certificate, and mutants of that; what was found."""
     smallest, largest = sizes
     for n in range(first, first + number):
@@ -115,7 +129,10 @@ def like_trained(rng: np.random.Generator, moduli: dict[int, int]) -> Weights:
     if p == SMALLEST_TRAINED:
         model = load(str(rng.choice(BUNDLED)))
         assert isinstance(model, Weights)
-        every, kept = model.config.d_mlp, int(rng.choice([96, 128, 192, 256, model.config.d_mlp], p=KEPT))
+        every, kept = (
+            model.config.d_mlp,
+            int(rng.choice([96, 128, 192, 256, model.config.d_mlp], p=KEPT)),
+        )
         drawn = rng.permutation(every)[:kept]
         again = rng.random(kept) < rng.choice([0.0, 0.05, 0.3])
         drawn[again] = rng.integers(0, every, int(again.sum()))
@@ -129,15 +146,22 @@ def like_trained(rng: np.random.Generator, moduli: dict[int, int]) -> Weights:
     else:
         keys = rng.choice(np.arange(1, (p + 1) // 2), int(rng.integers(3, 9)), replace=False)
         neurons, jitter = int(2 ** rng.uniform(5, 9)), float(rng.choice([0.0, 0.02, 0.1]))
-        recipe = Recipe(p, tuple(int(k) for k in keys), neurons, jitter=jitter, seed=int(rng.integers(1 << 30)))
+        recipe = Recipe(
+            p, tuple(int(k) for k in keys), neurons, jitter=jitter, seed=int(rng.integers(1 << 30))
+        )
         built = build_transformer(recipe)
         config, weights = built.config, dict(built.tensors)
     sizes = {name: noise * float(np.abs(array).mean()) for name, array in weights.items()}
-    noisy = {n: (w + sizes[n] * rng.standard_normal(w.shape)).astype(np.float32) for n, w in weights.items()}
+    noisy = {
+        n: (w + sizes[n] * rng.standard_normal(w.shape)).astype(np.float32)
+        for n, w in weights.items()
+    }
     return Weights(config, **noisy)
 
 
-def mutant(one: Certificate, rng: np.random.Generator, truth: Margins) -> tuple[dict[str, Any], str, bool]:
+def mutant(
+    one: Certificate, rng: np.random.Generator, truth: Margins
+) -> tuple[dict[str, Any], str, bool]:
     """The certificate with one thing changed, which thing, and whether it may still be true."""
     changed = json.loads(json.dumps(one.to_json()))
     about, hints, p = changed["model"], changed["hints"], one.p
@@ -145,30 +169,45 @@ def mutant(one: Certificate, rng: np.random.Generator, truth: Margins) -> tuple[
         "margin": lambda: stronger(changed["claims"], rng),
         "statement": lambda: None,
         "gates": lambda: hints.update(gates=[[0]]),
-        "strategy": lambda: changed.update(strategy="thin" if one.proof.strategy != "thin" else "brute"),
+        "strategy": lambda: changed.update(
+            strategy="thin" if one.proof.strategy != "thin" else "brute"
+        ),
         "witness": lambda: changed["witnesses"].append(false_witness(one, rng, truth)),
         "answers": lambda: about.update(answers=rng.permutation(one.config.task.answers).tolist()),
         "task": lambda: about.update(task="subtract" if about["task"] != "subtract" else "add"),
-        "attention": lambda: about.update(attention="softmax" if about["attention"] != "softmax" else "mixture"),
+        "attention": lambda: about.update(
+            attention="softmax" if about["attention"] != "softmax" else "mixture"
+        ),
     }
     if changed["uncertified"]:
-        kinds["input"] = lambda: changed["uncertified"].pop(int(rng.integers(len(changed["uncertified"]))))
+        kinds["input"] = lambda: changed["uncertified"].pop(
+            int(rng.integers(len(changed["uncertified"])))
+        )
     if "arcs" in hints:
         kinds["arcs"] = lambda: hints["arcs"].__setitem__(int(rng.integers(p * p)), [])
     if hints.get("clusters"):
-        kinds["order"] = hints["clusters"][int(rng.integers(len(hints["clusters"])))]["neurons"].reverse
-    if tables := [hints[name] for name in ("coefficients", "basis", "directions", "means") if hints.get(name)]:
+        kinds["order"] = hints["clusters"][int(rng.integers(len(hints["clusters"])))][
+            "neurons"
+        ].reverse
+    if tables := [
+        hints[name] for name in ("coefficients", "basis", "directions", "means") if hints.get(name)
+    ]:
         kinds["coefficient"] = lambda: nudge(tables[int(rng.integers(len(tables)))], rng)
     if "answers" in about:
         kinds["no answers"] = lambda: about.pop("answers")
     else:
-        kinds["superfluous answers"] = lambda: about.update(answers=one.config.task.answers.tolist())
+        kinds["superfluous answers"] = lambda: about.update(
+            answers=one.config.task.answers.tolist()
+        )
     kind = str(rng.choice(sorted(kinds)))
     kinds[kind]()
     consistent(changed, operation(one.config.task))
     if kind == "statement":
         changed["statement"] = changed["statement"].replace("exceeds", "exceeds or equals")
-    same = changed["model"] == one.to_json()["model"] and changed["witnesses"] == one.to_json()["witnesses"]
+    same = (
+        changed["model"] == one.to_json()["model"]
+        and changed["witnesses"] == one.to_json()["witnesses"]
+    )
     return changed, kind, kind in MAYBE_TRUE or (same and kind in ("answers", "witness"))
 
 
@@ -205,12 +244,25 @@ def consistent(certificate: dict[str, Any], words: str) -> None:
 
 def holds(certificate: dict[str, Any], truth: Margins) -> bool:
     """Whether what the certificate claims is true, by every margin."""
-    left_out, margin = {tuple(pair) for pair in certificate["uncertified"]}, Fraction(certificate["claims"]["margin"])
-    return all(m >= margin for a, row in enumerate(truth) for b, m in enumerate(row) if (a, b) not in left_out)
+    left_out, margin = (
+        {tuple(pair) for pair in certificate["uncertified"]},
+        Fraction(certificate["claims"]["margin"]),
+    )
+    return all(
+        m >= margin
+        for a, row in enumerate(truth)
+        for b, m in enumerate(row)
+        if (a, b) not in left_out
+    )
 
 
 def checked(
-    one: Certificate, model: Weights, truth: Margins, rng: np.random.Generator, folder: Path, mutants: int = MUTANTS
+    one: Certificate,
+    model: Weights,
+    truth: Margins,
+    rng: np.random.Generator,
+    folder: Path,
+    mutants: int = MUTANTS,
 ) -> Counter[str]:
     """The certificate is verified; each mutant is rejected or true; so is one about a model with other gates."""
     found: Counter[str] = Counter()
@@ -235,7 +287,11 @@ def checked(
     for _ in range(mutants):
         value, kind, maybe = mutant(one, rng, truth)
         outcome = verdict(value)
-        assert outcome == "REJECTED" or (outcome == "VERIFIED" and maybe and holds(value, truth)), (one, kind, outcome)
+        assert outcome == "REJECTED" or (outcome == "VERIFIED" and maybe and holds(value, truth)), (
+            one,
+            kind,
+            outcome,
+        )
         found[f"mutant {kind} {outcome}"] += 1
     if model.config.attention_kind != "constant" and one.p < SMALLEST_TRAINED:
         other = other_gates(model, rng)
@@ -243,7 +299,10 @@ def checked(
         value = one.to_json()
         value["model"]["sha256"] = sha256(other)
         outcome = verdict(value)
-        assert outcome == "REJECTED" or holds(value, lows(enclosed_margins(other))), (one, "other gates")
+        assert outcome == "REJECTED" or holds(value, lows(enclosed_margins(other))), (
+            one,
+            "other gates",
+        )
         found[f"mutant other gates {outcome}"] += 1
     return found
 
@@ -267,10 +326,14 @@ def other_gates(model: Weights, rng: np.random.Generator) -> Weights:
     factor = float(rng.choice([-1.0, 0.5, 1 + 2.0**-20, 2.0]))
     if rng.random() < 0.5:
         return model.replace(W_Q=(model.W_Q * factor).astype(model.W_Q.dtype))
-    return model.replace(replace(model.config, softmax=replace(softmax, scale=softmax.scale * factor)))
+    return model.replace(
+        replace(model.config, softmax=replace(softmax, scale=softmax.scale * factor))
+    )
 
 
-def trained(number: int, first: int, moduli: dict[int, int], folder: Path) -> Iterator[Counter[str]]:
+def trained(
+    number: int, first: int, moduli: dict[int, int], folder: Path
+) -> Iterator[Counter[str]]:
     """Models as training leaves them; what was found, by kind."""
     for n in range(first, first + number):
         rng = np.random.default_rng((min(moduli), n))

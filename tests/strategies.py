@@ -40,12 +40,19 @@ def transformers(draw: st.DrawFn, dtype: type[np.floating] = np.float32) -> Weig
     rng = np.random.default_rng(draw(seeds))
     scale = draw(st.sampled_from([1e-3, 1.0, 30.0]))
     shapes = config.shapes
-    return Weights(config=config, **{n: (scale * rng.standard_normal(s)).astype(dtype) for n, s in shapes.items()})
+    return Weights(
+        config=config,
+        **{n: (scale * rng.standard_normal(s)).astype(dtype) for n, s in shapes.items()},
+    )
 
 
 @st.composite
 def mlps(draw: st.DrawFn, dtype: type[np.floating] = np.float32) -> Weights:
-    config = Config.mlp(draw(odd_moduli), draw(st.integers(1, 12)), draw(st.sampled_from(["relu", "abs", "square"])))
+    config = Config.mlp(
+        draw(odd_moduli), draw(st.integers(1, 12)), draw(st.sampled_from(["relu", "abs", "square"]))
+    )
     rng = np.random.default_rng(draw(seeds))
     shapes = config.shapes
-    return Weights(config=config, **{n: rng.standard_normal(s).astype(dtype) for n, s in shapes.items()})
+    return Weights(
+        config=config, **{n: rng.standard_normal(s).astype(dtype) for n, s in shapes.items()}
+    )

@@ -17,9 +17,20 @@ from quadlens.training.config import TrainConfig
 from quadlens.training.population import LocalBackend, sweep
 from quadlens.training.population.store import Store
 
-TINY = TrainConfig(p=11, d_model=12, d_mlp=24, n_heads=2, d_head=6, epochs=200, history_every=50, spectrum_every=100)
+TINY = TrainConfig(
+    p=11,
+    d_model=12,
+    d_mlp=24,
+    n_heads=2,
+    d_head=6,
+    epochs=200,
+    history_every=50,
+    spectrum_every=100,
+)
 # Long enough to be killed in the middle: its first checkpoint comes after a small share of it.
-LONG = dataclasses.replace(TINY, p=13, d_mlp=32, epochs=3000, history_every=1000, spectrum_every=1000)
+LONG = dataclasses.replace(
+    TINY, p=13, d_mlp=32, epochs=3000, history_every=1000, spectrum_every=1000
+)
 EVERY = 100
 STRATEGIES = ("brute", "arcs")
 SAME_FILES = (
@@ -39,7 +50,9 @@ def undisturbed_sweep(factory: pytest.TempPathFactory, configs: list[TrainConfig
     root.mkdir(exist_ok=True)
     with (root / ".test.lock").open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        report = sweep(configs, root, LocalBackend(2), strategies=STRATEGIES, checkpoint_every=EVERY)
+        report = sweep(
+            configs, root, LocalBackend(2), strategies=STRATEGIES, checkpoint_every=EVERY
+        )
     assert not report.failed
     assert not report.left
     return root
@@ -56,14 +69,18 @@ def hashes(root: Path) -> dict[str, dict[str, str]]:
     for run_id in store.run_ids():
         run = store.finished(run_id)
         assert run.problem(run_id) is None
-        found[run_id] = {name: hashlib.sha256((run.path / name).read_bytes()).hexdigest() for name in SAME_FILES}
+        found[run_id] = {
+            name: hashlib.sha256((run.path / name).read_bytes()).hexdigest() for name in SAME_FILES
+        }
     return found
 
 
 def changed(root: Path) -> dict[str, int]:
     """Run → when its manifest was written: a model that is made again has another."""
     store = Store(root)
-    return {run_id: store.finished(run_id).manifest.stat().st_mtime_ns for run_id in store.run_ids()}
+    return {
+        run_id: store.finished(run_id).manifest.stat().st_mtime_ns for run_id in store.run_ids()
+    }
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 250.0) -> None:
@@ -103,7 +120,11 @@ def killed_worker(
 
     def kill() -> None:
         while len(killed) < times:
-            wait_for(lambda: has_checkpoint(root, config) and worker_of(root, config) not in (None, *killed))
+            wait_for(
+                lambda: (
+                    has_checkpoint(root, config) and worker_of(root, config) not in (None, *killed)
+                )
+            )
             if worker := worker_of(root, config):
                 os.kill(worker, signal.SIGKILL)
                 with Store(root).only_worker(config.run_id()):

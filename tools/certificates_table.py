@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """The table of certified public checkpoints in docs/certificates.md.
 
-    python tools/certificates_table.py DIR [--activation relu] [--only TEXT] [--rows FILE] [--strategy S] [--no-check]
+    python tools/certificates_table.py DIR [--activation relu] [--only TEXT] [--rows FILE]
+    [--strategy S] [--no-check]
 
-One row per file that `quadlens import` reads: inputs proved, strategy and rank, margin proved and true (float64), cost
-as a share of brute force with everything included, and the checker's processor seconds. With --rows FILE results are
-kept there, one JSON object per line, and files that it has already are not tried again.
+One row per file that `quadlens import` reads: inputs proved, strategy and rank, margin proved and
+true (float64), cost as a share of brute force with everything included, and the checker's processor
+seconds. With --rows FILE results are kept there, one JSON object per line, and files that it has
+already are not tried again.
 """
 
 import argparse
@@ -50,7 +52,11 @@ class Row:
         """As in the docs."""
         inputs = self.n**2
         rest = "" if self.proved == inputs else f", the other {inputs - self.proved:,} "
-        rest += "" if self.proved == inputs else ("are wrong" if self.right == self.proved else "not all wrong")
+        rest += (
+            ""
+            if self.proved == inputs
+            else ("are wrong" if self.right == self.proved else "not all wrong")
+        )
         rank = "" if self.rank is None else f", {self.rank}"
         return (
             self.path,
@@ -97,7 +103,9 @@ def tried(path: Path, directory: Path, hints: Hints, strategy: str, check: bool)
 
 def main() -> None:
     """Print the table in Markdown."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("directory", type=Path)
     parser.add_argument("--activation", help="for files that do not say it")
     parser.add_argument("--only", default="", help="paths that contain this")
@@ -114,14 +122,18 @@ def main() -> None:
             continue
         try:
             hints = Hints(activation=options.activation)
-            rows[name] = tried(path, options.directory, hints, options.strategy, not options.no_check)
+            rows[name] = tried(
+                path, options.directory, hints, options.strategy, not options.no_check
+            )
         except QuadlensError as error:
             print(f"<!-- {name}: {str(error).splitlines()[0][:200]} -->")
             continue
         if options.rows is not None:
             with options.rows.open("a") as file:
                 file.write(json.dumps(asdict(rows[name])) + "\n")
-    print("| checkpoint | n | inputs proved | strategy, rank | margin proved | true | cost | checker (processor) |")
+    print(
+        "| checkpoint | n | inputs proved | strategy, rank | margin proved | true | cost | checker (processor) |"
+    )
     print("|---|---|---|---|---|---|---|---|")
     for row in rows.values():
         if options.only in row.path:

@@ -23,7 +23,9 @@ def wrong_adders() -> list[dict[str, Any]]:
 
 def on_the_board(verdict: str = "") -> int:
     """Return how many networks of AdderBoard are decided here, or have this verdict."""
-    facts = tomllib.loads((ROOT / "experiments" / "adders.toml").read_text(encoding="utf-8"))["adder"]
+    facts = tomllib.loads((ROOT / "experiments" / "adders.toml").read_text(encoding="utf-8"))[
+        "adder"
+    ]
     listed = {(fact["repository"], fact["path"]) for fact in facts if "board" in fact}
     found = [row for row in rows("adders") if (row["repository"], row["path"]) in listed]
     return sum(verdict in ("", row["verdict"]) for row in found)

@@ -4,8 +4,9 @@
     python tools/gallery.py [DIR…] [--only NAME]   # measure, draw, and write the page
     python tools/gallery.py --page                 # print the cards from docs/data/gallery.json; nothing is measured
 
-Bundled networks are always measured. Public ones are named in docs/data/gallery.toml and known by their SHA-256; those
-that lie below a DIR are measured, the others keep what docs/data/gallery.json says of them.
+Bundled networks are always measured. Public ones are named in docs/data/gallery.toml and known by
+their SHA-256; those that lie below a DIR are measured, the others keep what docs/data/gallery.json
+says of them.
 """
 
 import argparse
@@ -40,11 +41,20 @@ SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 SENTENCE = re.compile(r"(?<=[.]) (?=[A-Z0-9])")
 
 
-def found_below(directories: Iterable[Path], wanted: Mapping[str, Mapping[str, Any]]) -> dict[str, Path]:
+def found_below(
+    directories: Iterable[Path], wanted: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Path]:
     """Public networks by name → a file with their bytes."""
     names = {entry["sha256"]: name for name, entry in wanted.items()}
-    files = (path for top in directories for path in sorted(top.rglob("*")) if path.suffix in (".pt", ".pth", ".npz"))
-    hashes = ((hashlib.sha256(path.read_bytes()).hexdigest(), path) for path in files if path.is_file())
+    files = (
+        path
+        for top in directories
+        for path in sorted(top.rglob("*"))
+        if path.suffix in (".pt", ".pth", ".npz")
+    )
+    hashes = (
+        (hashlib.sha256(path.read_bytes()).hexdigest(), path) for path in files if path.is_file()
+    )
     return {names[sha256]: path for sha256, path in hashes if sha256 in names}
 
 
@@ -94,7 +104,8 @@ def facts(study: "Study") -> dict[str, Any]:
         "verdict": said["verdict"],
         "strategy": said["strategy"],
         "certified_inputs": said["certified_inputs"],
-        "margin": said["margin_lower_bound"] and significant(said["margin_lower_bound"], "down", MARGIN_DIGITS),
+        "margin": said["margin_lower_bound"]
+        and significant(said["margin_lower_bound"], "down", MARGIN_DIGITS),
         "seconds": round(seconds, 1),
     }
 
@@ -111,7 +122,9 @@ def draw(study: "Study", axes: "Axes") -> str:
         for label in list(axes.texts):
             label.remove()
         i = reading.axis.step
-        axes.set(xlabel=f"what attention brings, per value of x{i} + y{i} + carry", ylabel=f"z{i - 1}")
+        axes.set(
+            xlabel=f"what attention brings, per value of x{i} + y{i} + carry", ylabel=f"z{i - 1}"
+        )
         axes.set_yticklabels([str(token) for token in reading.axis.own])
         return f"Intervals on an axis for every value of x{i} + y{i} + carry, on bands of the digit that wins"
     if reading is not None:
@@ -165,7 +178,9 @@ def save_thumbnail(study: "Study", path: Path) -> str:
         stream = io.BytesIO()
         figure.savefig(stream, format="png", dpi=PIXELS)
     stream.seek(0)
-    Image.open(stream).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+    Image.open(stream).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(
+        path, optimize=True
+    )
     return said
 
 
@@ -176,7 +191,11 @@ def count(n: int) -> str:
         if power is not None:
             return f"{base}{str(power).translate(SUPERSCRIPTS)}"
     power = len(str(n)) - 1
-    return f"{n:,}" if power < LONG else f"{n // 10 ** (power - 2) / 100:.2f}·10{str(power).translate(SUPERSCRIPTS)}"
+    return (
+        f"{n:,}"
+        if power < LONG
+        else f"{n // 10 ** (power - 2) / 100:.2f}·10{str(power).translate(SUPERSCRIPTS)}"
+    )
 
 
 def answers(card: Mapping[str, Any]) -> str:
@@ -184,7 +203,9 @@ def answers(card: Mapping[str, Any]) -> str:
     if card["right"] is not None:
         return f"{card['right']:,} of {card['inputs']:,}"
     least, most = card["wrong_inputs"]
-    proved = f"at least {count(card['certified_inputs'])} right, " if card["certified_inputs"] else ""
+    proved = (
+        f"at least {count(card['certified_inputs'])} right, " if card["certified_inputs"] else ""
+    )
     return "all" if most == 0 else f"{proved}at least {count(least)} wrong"
 
 
@@ -200,7 +221,10 @@ def right_at_random() -> dict[tuple[str, str], int]:
     """Return how many random inputs each network of `experiments/adders.py` answers right."""
     with RANDOM.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    return {(row["repository"], row["path"]): int(row["drawn"]) - int(row["drawn_wrong"]) for row in rows}
+    return {
+        (row["repository"], row["path"]): int(row["drawn"]) - int(row["drawn_wrong"])
+        for row in rows
+    }
 
 
 def commands(name: str, entry: Mapping[str, Any] | None) -> str:
@@ -209,8 +233,13 @@ def commands(name: str, entry: Mapping[str, Any] | None) -> str:
         return f"quadlens certify {name}"
     hints = "".join(f" --{key} {entry[key]}" for key in ("task", "activation") if key in entry)
     path = Path(entry["path"])
-    # A name that many runs share says little, and some readers look at the directory and at what lies beside the file.
-    file = path.name if path.stem not in ("model", "final", "best") else f"{path.parent.name}/{path.name}"
+    # A name that many runs share says little, and some readers look at the directory and at what
+    # lies beside the file.
+    file = (
+        path.name
+        if path.stem not in ("model", "final", "best")
+        else f"{path.parent.name}/{path.name}"
+    )
     return f"quadlens import {file}{hints} -o m.safetensors\nquadlens certify m.safetensors"
 
 
@@ -230,8 +259,16 @@ def shown(name: str, card: Mapping[str, Any], entry: Mapping[str, Any] | None) -
             if card["verdict"] == "WRONG" and random is not None
             else []
         ),
-        ("verdict", f"**{card['verdict']}**" + (f" by `{card['strategy']}`" if card["certified_inputs"] else "")),
-        *([(f"margin{'' if whole else ' of those'}, at least", card["margin"])] if card["margin"] else []),
+        (
+            "verdict",
+            f"**{card['verdict']}**"
+            + (f" by `{card['strategy']}`" if card["certified_inputs"] else ""),
+        ),
+        *(
+            [(f"margin{'' if whole else ' of those'}, at least", card["margin"])]
+            if card["margin"]
+            else []
+        ),
         *([("wrong on", witness(card))] if card["counter_example"] else []),
         ("seconds to decide", str(card["seconds"])),
     ]
@@ -248,9 +285,15 @@ def page(cards: Mapping[str, Mapping[str, Any]], public: Mapping[str, Mapping[st
     """Every card, fewest inputs first; of as many inputs, the smaller network first."""
 
     def place(name: str) -> tuple[int, int, str]:
-        return (cards[name]["inputs"], public.get(name, {}).get("parameters", cards[name]["parameters"]), name)
+        return (
+            cards[name]["inputs"],
+            public.get(name, {}).get("parameters", cards[name]["parameters"]),
+            name,
+        )
 
-    return "\n".join(shown(name, cards[name], public.get(name)) for name in sorted(cards, key=place))
+    return "\n".join(
+        shown(name, cards[name], public.get(name)) for name in sorted(cards, key=place)
+    )
 
 
 def measure(directories: Sequence[Path], only: str | None) -> dict[str, dict[str, Any]]:
@@ -261,23 +304,32 @@ def measure(directories: Sequence[Path], only: str | None) -> dict[str, dict[str
 
     public = tomllib.loads(PUBLIC.read_text(encoding="utf-8"))
     known = json.loads(FACTS.read_text(encoding="utf-8")) if FACTS.exists() else {}
-    files: dict[str, Path | None] = {**dict.fromkeys(bundled_names()), **found_below(directories, public)}
+    files: dict[str, Path | None] = {
+        **dict.fromkeys(bundled_names()),
+        **found_below(directories, public),
+    }
     cards = {name: card for name, card in known.items() if name in public or name in files}
     PICTURES.mkdir(parents=True, exist_ok=True)
     for name, path in files.items():
         if only not in (None, name):
             continue
-        hints = Hints(activation=public.get(name, {}).get("activation"), task=public.get(name, {}).get("task"))
+        hints = Hints(
+            activation=public.get(name, {}).get("activation"), task=public.get(name, {}).get("task")
+        )
         study = quadlens.study(name if path is None else import_file(path, hints=hints))
         cards[name] = facts(study) | {"picture": save_thumbnail(study, PICTURES / f"{name}.png")}
         print(f"{name}: {cards[name]['verdict']}, {cards[name]['seconds']} s", flush=True)
-        FACTS.write_text(json.dumps(cards, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+        FACTS.write_text(
+            json.dumps(cards, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
     return cards
 
 
 def main() -> None:
     """Measure and write the page, or print its cards."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("directories", type=Path, nargs="*")
     parser.add_argument("--only", help="one network by name")
     parser.add_argument("--page", action="store_true", help="print the cards as they are known")

@@ -1,7 +1,7 @@
 """He et al.'s two ablations of a hand-built network (arXiv 2602.16849), beside ours.
 
-x² neurons, 128 shared out over the 11 frequencies of p = 23, phases equally spaced. The size of the logits is chosen so
-that one frequency alone has their mean loss; everything else is predicted.
+x² neurons, 128 shared out over the 11 frequencies of p = 23, phases equally spaced. The size of the
+logits is chosen so that one frequency alone has their mean loss; everything else is predicted.
 
     python tools/he_ablation.py [--json]
 """
@@ -43,7 +43,9 @@ def network(scale: float, turns: float = 2.0) -> Weights:
     phi = np.concatenate([np.linspace(0, turns * np.pi, n, endpoint=False) for n in counts])
     waves = 2 * np.pi / P * np.outer(np.arange(P), keys)
     reads = np.cos(waves + phi)
-    return Weights.mlp(Config.mlp(P, NEURONS, "square"), reads, reads, scale * np.cos(waves + 2 * phi).T)
+    return Weights.mlp(
+        Config.mlp(P, NEURONS, "square"), reads, reads, scale * np.cos(waves + 2 * phi).T
+    )
 
 
 def with_frequencies(model: Weights, count: int) -> float:
@@ -57,17 +59,23 @@ def with_frequencies(model: Weights, count: int) -> float:
 
 def rows() -> Iterator[Row]:
     """Both tables."""
-    scale = float(brentq(lambda size: with_frequencies(network(size), 1) - SUBSETS[1], 0.01, 3.0, xtol=1e-7))
+    scale = float(
+        brentq(lambda size: with_frequencies(network(size), 1) - SUBSETS[1], 0.01, 3.0, xtol=1e-7)
+    )
     model = network(scale)
     for count, published in SUBSETS.items():
         yield Row(f"{count} of 11 frequencies", with_frequencies(model, count), published)
     for turns, published in RANGES.items():
-        yield Row(f"phases in [0, {turns:g}π)", quadlens.evaluate(network(scale, turns)).loss, published)
+        yield Row(
+            f"phases in [0, {turns:g}π)", quadlens.evaluate(network(scale, turns)).loss, published
+        )
 
 
 def main() -> None:
     """Print the table or, with --json, the rows."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", action="store_true", help="rows as JSON")
     found = list(rows())
     if parser.parse_args().json:

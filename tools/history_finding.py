@@ -3,16 +3,17 @@
 
     quadlens train --preset paper --seed N --snapshots 60 -o sN.safetensors      # N = 0 … 11
     quadlens history sN.safetensors -o hN.parquet
-    python tools/history_finding.py --gather h0.parquet h1.parquet … --models s0.safetensors s1.safetensors …
+    python tools/history_finding.py --gather h0.parquet h1.parquet … --models s0.safetensors
+    s1.safetensors …
     python tools/history_finding.py [--figure FILE]                              # prints the tables
 
-The first call of the tool writes docs/data/history.parquet, with the smallest rank that would do at every snapshot, in
-float64; the second prints what is in it.
+The first call of the tool writes docs/data/history.parquet, with the smallest rank that would do at
+every snapshot, in float64; the second prints what is in it.
 
-An event's epoch is that of the first snapshot from which on its condition holds to the end of the run ("first …": of
-the first snapshot where it holds). Intervals are those between two of the ordered epochs that hold the median with at
-least 95 % probability, whatever the distribution. A sign test counts only seeds with the two events at different
-snapshots.
+An event's epoch is that of the first snapshot from which on its condition holds to the end of the
+run ("first …": of the first snapshot where it holds). Intervals are those between two of the
+ordered epochs that hold the median with at least 95 % probability, whatever the distribution. A
+sign test counts only seeds with the two events at different snapshots.
 """
 
 import argparse
@@ -75,7 +76,11 @@ def smallest_ranks(model: Path) -> list[int | None]:
             continue
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if covered(layer, low_rank(spectrum, middle)).all() else (middle, high)
+            low, high = (
+                (low, middle)
+                if covered(layer, low_rank(spectrum, middle)).all()
+                else (middle, high)
+            )
         found.append(high)
     return found
 
@@ -121,20 +126,31 @@ def tables(rows: pl.DataFrame) -> tuple[Table, Table]:
         pairs = list(zip(when[one], when[other], strict=True))
         before, after = sum(a < b for a, b in pairs), sum(a > b for a, b in pairs)
         p = binomtest(before, before + after).pvalue if before + after else 1.0
-        orders.append((one, other, str(before), str(len(pairs) - before - after), str(after), f"{p:.2g}"))
+        orders.append(
+            (one, other, str(before), str(len(pairs) - before - after), str(after), f"{p:.2g}")
+        )
     second = ("A", "B", "A first", "same", "B first", "p")
-    return Table("When", header, lines, left=(0,)), Table("In which order", second, orders, left=(0, 1))
+    return Table("When", header, lines, left=(0,)), Table(
+        "In which order", second, orders, left=(0, 1)
+    )
 
 
 def costs(rows: pl.DataFrame) -> str:
     """How the proof of all inputs gets shorter after every answer is right."""
     by_seed = rows.filter(proved == 1).sort("epoch").group_by("seed")
-    both = by_seed.agg(pl.all().first()).join(by_seed.agg(pl.all().last()), on="seed", suffix="_end")
+    both = by_seed.agg(pl.all().first()).join(
+        by_seed.agg(pl.all().last()), on="seed", suffix="_end"
+    )
     falls = both.filter(pl.col("cost_share_end") < pl.col("cost_share"))
     low, high = both["rank"].min(), both["rank"].max()
     right = [epoch_of(run, *EVENTS[RIGHT]) for run in runs_of(rows)]
-    then = [run.filter(epoch=at)["exact_error"][0] for run, at in zip(runs_of(rows), right, strict=True)]
-    needed = [[run.filter(epoch=at)["smallest_rank"][0] for run in runs_of(rows)] for at in (max(right), 10_000)]
+    then = [
+        run.filter(epoch=at)["exact_error"][0] for run, at in zip(runs_of(rows), right, strict=True)
+    ]
+    needed = [
+        [run.filter(epoch=at)["smallest_rank"][0] for run in runs_of(rows)]
+        for at in (max(right), 10_000)
+    ]
     needs = [f"{min(ranks)} to {max(ranks)} (median {np.median(ranks):.0f})" for ranks in needed]
     error = f"{100 * np.median(then):.0f} % ({100 * min(then):.0f} … {100 * max(then):.0f} %)"
     return (
@@ -161,7 +177,9 @@ def draw(rows: pl.DataFrame, file: Path) -> None:
     shown_epochs = epochs + 1
 
     def band(ax: plt.Axes, column: pl.Expr, colour: str, label: str) -> None:
-        values = rows.select("seed", "epoch", value=column).pivot(on="seed", index="epoch", values="value")
+        values = rows.select("seed", "epoch", value=column).pivot(
+            on="seed", index="epoch", values="value"
+        )
         table = values.sort("epoch").drop("epoch").to_numpy().astype(float)
         known = ~np.isnan(table).any(axis=1)
         low, first, middle, third, high = np.quantile(table[known], [0, 0.25, 0.5, 0.75, 1], axis=1)
@@ -178,7 +196,12 @@ def draw(rows: pl.DataFrame, file: Path) -> None:
     axes[0].set(yscale="log", ylabel="loss")
     band(axes[1], 100 * pl.col("accuracy"), colour["input"], "inputs answered right")
     band(axes[1], 100 * pl.col("clustered"), colour["output"], "neurons at final key frequencies")
-    band(axes[1], 100 * pl.col("symmetric_part").clip(0, 1), colour["paper"], "symmetric part of the lens")
+    band(
+        axes[1],
+        100 * pl.col("symmetric_part").clip(0, 1),
+        colour["paper"],
+        "symmetric part of the lens",
+    )
     axes[1].set(ylabel="%")
     band(
         axes[2],
@@ -194,7 +217,12 @@ def draw(rows: pl.DataFrame, file: Path) -> None:
         colour["bound"],
         "rank m, once all seeds are proved",
     )
-    band(axes[3], pl.col("smallest_rank"), "0.35", "smallest rank that would do, once all inputs are right")
+    band(
+        axes[3],
+        pl.col("smallest_rank"),
+        "0.35",
+        "smallest rank that would do, once all inputs are right",
+    )
     axes[3].set(ylabel="%, and m", xlabel="epoch + 1", xscale="log")
     for ax in axes:
         ax.legend(fontsize=8, loc="best")
@@ -204,16 +232,26 @@ def draw(rows: pl.DataFrame, file: Path) -> None:
 
 def main() -> None:
     """Gather rows, or print what they say."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gather", type=Path, nargs="+", help="rows of seeds 0, 1, …, in this order")
-    parser.add_argument("--models", type=Path, nargs="+", help="the models of these seeds, snapshots beside them")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--gather", type=Path, nargs="+", help="rows of seeds 0, 1, …, in this order"
+    )
+    parser.add_argument(
+        "--models", type=Path, nargs="+", help="the models of these seeds, snapshots beside them"
+    )
     parser.add_argument("--figure", type=Path)
     options = parser.parse_args()
     if options.gather:
         frames = [pl.read_parquet(file).select(COLUMNS) for file in options.gather]
-        ranks = [pl.Series("smallest_rank", smallest_ranks(model), pl.Int64) for model in options.models]
+        ranks = [
+            pl.Series("smallest_rank", smallest_ranks(model), pl.Int64) for model in options.models
+        ]
         each = enumerate(zip(frames, ranks, strict=True))
-        pl.concat([one.with_columns(rank, seed=pl.lit(i)) for i, (one, rank) in each]).write_parquet(ROWS)
+        pl.concat(
+            [one.with_columns(rank, seed=pl.lit(i)) for i, (one, rank) in each]
+        ).write_parquet(ROWS)
     rows = pl.read_parquet(ROWS)
     when, order = tables(rows)
     sys.stdout.write(f"{when.to_markdown()}\n\n{order.to_markdown()}\n\n{costs(rows)}\n")

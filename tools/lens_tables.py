@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """The tables of docs/lens-models.md: the lens on the bundled models and on every checkpoint of some directories.
 
-    python tools/lens_tables.py DIR … [--rows FILE] [--activation relu] [--skip REGEX] [--write docs/lens-models.md]
-        [--picture docs/pictures/lens-products.png] [--sweep DIR]
+    python tools/lens_tables.py DIR … [--rows FILE] [--activation relu] [--skip REGEX] [--write
+        docs/lens-models.md] [--picture docs/pictures/lens-products.png] [--sweep DIR]
 
-Each DIR is searched for checkpoints; files that are refused, or whose task has no cyclic relabelling, are left out,
-with the reason on stderr. With --rows FILE results are kept there, one JSON object per line, and files that it has
-already are not read again. With --write the tables replace those between `<!-- table: NAME -->` and
-`<!-- end of table -->`.
+Each DIR is searched for checkpoints; files that are refused, or whose task has no cyclic
+relabelling, are left out, with the reason on stderr. With --rows FILE results are kept there, one
+JSON object per line, and files that it has already are not read again. With --write the tables
+replace those between `<!-- table: NAME -->` and `<!-- end of table -->`.
 """
 
 import argparse
@@ -38,13 +38,21 @@ from quadlens.training.population.store import Store
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Single epochs of a run, and groups that no renaming makes cyclic: reading them only to leave them out takes minutes.
+# Single epochs of a run, and groups that no renaming makes cyclic: reading them only to leave them
+# out takes minutes.
 SKIPPED = r"/(epoch_)?\d+\.pth?$|/[SAD]\d+_"
 # Models whose activation is replaced: a table of all would be too wide to read.
-SWAPPED = r"q9rsl94xlv|ReLU_random_scale_0.1_decay_0_08142058|^(pizza|original|mismatched|clock|times)$"
+SWAPPED = (
+    r"q9rsl94xlv|ReLU_random_scale_0.1_decay_0_08142058|^(pizza|original|mismatched|clock|times)$"
+)
 ZHONG = ("gradient_symmetricity", "distance_irrelevance")
 # Whose files have such names.
-OWNERS = {"model_": "Zhong", r"C\d+_(T|MLP)_": "Chughtai", r"p_\d+_dmlp_": "He", r".*mod_addition": "Nanda"}
+OWNERS = {
+    "model_": "Zhong",
+    r"C\d+_(T|MLP)_": "Chughtai",
+    r"p_\d+_dmlp_": "He",
+    r".*mod_addition": "Nanda",
+}
 # What the name of a model of our own sweep starts with.
 SWEPT = "sweep/"
 BLOCK = re.compile(r"<!-- table: (\S+) -->\n.*?<!-- end of table -->", re.DOTALL)
@@ -81,13 +89,29 @@ def draw_measured(models: Sequence[Measured]) -> "Figure":
     with style():
         figure = Figure(figsize=(8.6, 3.8))
         panels = figure.subplots(1, 2)
-        names = (("gradient_symmetricity", "gradient symmetricity"), ("distance_irrelevance", "distance irrelevance"))
+        names = (
+            ("gradient_symmetricity", "gradient symmetricity"),
+            ("distance_irrelevance", "distance irrelevance"),
+        )
         for axis, (name, label) in zip(panels, names, strict=True):
             for at, kind in enumerate(dict.fromkeys(one.kind for one in models)):
                 these = [one for one in models if one.kind == kind]
-                x, y = [100 * one.product_share for one in these], [getattr(one, name) for one in these]
-                axis.plot(x, y, "os^Dvp"[at % 6], color=FREQUENCY_COLOURS[at % 8], ms=5.5, alpha=0.8, label=kind)
-            axis.set(xlabel="product waves in what neurons read, %", ylabel=label, ylim=(None, 1.03))
+                x, y = (
+                    [100 * one.product_share for one in these],
+                    [getattr(one, name) for one in these],
+                )
+                axis.plot(
+                    x,
+                    y,
+                    "os^Dvp"[at % 6],
+                    color=FREQUENCY_COLOURS[at % 8],
+                    ms=5.5,
+                    alpha=0.8,
+                    label=kind,
+                )
+            axis.set(
+                xlabel="product waves in what neurons read, %", ylabel=label, ylim=(None, 1.03)
+            )
             # Shares that are nothing but rounding are equal.
             shares = np.round([one.product_share for one in models], 9)
             ranked = spearmanr(shares, [getattr(one, name) for one in models]).statistic
@@ -108,7 +132,8 @@ class Row:
         right: How many are answered right.
         measures: Those of Zhong et al. and the share of product waves, of a transformer.
         lens: What `quadlens lens --json` prints, without the strengths.
-        swaps: With each other activation the accuracy that the integral predicts, and the network's.
+        swaps: With each other activation the accuracy that the integral predicts, and the
+            network's.
     """
 
     path: str
@@ -123,8 +148,12 @@ class Row:
     @property
     def name(self) -> str:
         """Whose it is, and its file, short enough for a table."""
-        owner = next((f"{name} " for start, name in OWNERS.items() if re.match(start, self.path)), "")
-        shorter = re.sub(r"^model_|/(model|final)\.pth?$|(/\d+)?\.(pth?|safetensors)$|_dmlp_\d+", "", self.path)
+        owner = next(
+            (f"{name} " for start, name in OWNERS.items() if re.match(start, self.path)), ""
+        )
+        shorter = re.sub(
+            r"^model_|/(model|final)\.pth?$|(/\d+)?\.(pth?|safetensors)$|_dmlp_\d+", "", self.path
+        )
         return owner + re.sub(r"(_random)?_scale_|_decay_", " ", shorter)
 
     @property
@@ -137,7 +166,9 @@ class Row:
     def kind(self) -> str:
         """What the model's attention is, and how many layers it has if more than one."""
         kind = KINDS[self.attention]
-        return kind if self.layers == 1 else f"{kind.removeprefix('two-layer ')}, {self.layers} layers"
+        return (
+            kind if self.layers == 1 else f"{kind.removeprefix('two-layer ')}, {self.layers} layers"
+        )
 
     @property
     def accurate(self) -> bool:
@@ -163,7 +194,9 @@ def row_of(study: Study, name: str) -> Row:
         getattr(config, "depth", 1),
         study.evaluation.pairs,
         study.evaluation.correct,
-        attention_measures(study) if study.once(no_lens) is None and getattr(config, "depth", 1) == 1 else None,
+        attention_measures(study)
+        if study.once(no_lens) is None and getattr(config, "depth", 1) == 1
+        else None,
         document,
         {one.function: (one.predicted, one.accuracy) for one in swaps},
     )
@@ -174,7 +207,10 @@ def found(rows: Sequence[Row]) -> Table:
 
     def said(row: Row, *names: str) -> str:
         """Two controls side by side."""
-        return " / ".join("–" if row.lens["controls"][x] is None else f"{row.lens['controls'][x]:.2f}" for x in names)
+        return " / ".join(
+            "–" if row.lens["controls"][x] is None else f"{row.lens['controls'][x]:.2f}"
+            for x in names
+        )
 
     lines = [
         [
@@ -193,8 +229,21 @@ def found(rows: Sequence[Row]) -> Table:
         ]
         for row in sorted(rows, key=lambda row: (not row.accurate, row.kind, -row.r2["shared"]))
     ]
-    header = ("model", "kind", "integrates", "shared / permuted", "right", "numbers / weights", "even / half")
-    header += ("residual R² / permuted", "its correlation", "spacing / permuted 95 %", "symmetric part of ceiling")
+    header = (
+        "model",
+        "kind",
+        "integrates",
+        "shared / permuted",
+        "right",
+        "numbers / weights",
+        "even / half",
+    )
+    header += (
+        "residual R² / permuted",
+        "its correlation",
+        "spacing / permuted 95 %",
+        "symmetric part of ceiling",
+    )
     return Table("What it finds", (*header, "chains"), lines)
 
 
@@ -205,7 +254,8 @@ def swapped(rows: Sequence[Row]) -> Table:
     for function in chosen[0].swaps if chosen else ():
         pairs = [row.swaps[function] for row in chosen]
         texts = [
-            (f"{predicted:.3f} / {accuracy:.3f}", abs(predicted - accuracy) >= 0.1) for predicted, accuracy in pairs
+            (f"{predicted:.3f} / {accuracy:.3f}", abs(predicted - accuracy) >= 0.1)
+            for predicted, accuracy in pairs
         ]
         lines.append([function, *(f"**{text}**" if apart else text for text, apart in texts)])
     return Table("Another activation after training", ("σ", *(row.name for row in chosen)), lines)
@@ -225,13 +275,25 @@ def measured(rows: Sequence[Row]) -> Table:
         ]
         for row, one in sorted(_with_measures(rows), key=lambda pair: pair[1]["product_share"])
     ]
-    header = ("model", "kind", "product waves", "dip", "gradient symmetricity", "distance irrelevance")
+    header = (
+        "model",
+        "kind",
+        "product waves",
+        "dip",
+        "gradient symmetricity",
+        "distance irrelevance",
+    )
     return Table("Beside the measures of Zhong et al.", header, lines)
 
 
 def delta(rows: Sequence[Row]) -> Table:
     """Clusters of accurate two-layer MLPs: what δ alone says of the strength, and the strength."""
-    clusters = [cluster for row in rows if row.accurate and row.attention == "none" for cluster in row.lens["clusters"]]
+    clusters = [
+        cluster
+        for row in rows
+        if row.accurate and row.attention == "none"
+        for cluster in row.lens["clusters"]
+    ]
     lines = []
     for kind in dict.fromkeys(cluster["kind"] for cluster in clusters):
         dips = [cluster["dip"] for cluster in clusters if cluster["kind"] == kind]
@@ -242,7 +304,9 @@ def delta(rows: Sequence[Row]) -> Table:
 def _with_measures(rows: Sequence[Row]) -> list[tuple[Row, dict[str, float]]]:
     """Accurate transformers with all that the scatter needs."""
     pairs = [
-        (row, {key: x for key, x in (row.measures or {}).items() if x is not None}) for row in rows if row.accurate
+        (row, {key: x for key, x in (row.measures or {}).items() if x is not None})
+        for row in rows
+        if row.accurate
     ]
     return [(row, one) for row, one in pairs if {"product_share", *ZHONG} <= set(one)]
 
@@ -260,10 +324,14 @@ def rows_of_sweep(directory: Path, known: dict[str, Row]) -> Iterable[Row]:
     for one in read(directory).to_dicts():
         name = f"{SWEPT}{one['initial_rule']}, {one['attention_rate']:g}, {one['seed']}"
         if name not in known:
-            yield row_of(study_of(Store(directory).finished(one["run_id"]).path / "model.safetensors"), name)
+            yield row_of(
+                study_of(Store(directory).finished(one["run_id"]).path / "model.safetensors"), name
+            )
 
 
-def rows_of(directories: Iterable[Path], known: dict[str, Row], skip: str, hints: Hints) -> Iterable[Row]:
+def rows_of(
+    directories: Iterable[Path], known: dict[str, Row], skip: str, hints: Hints
+) -> Iterable[Row]:
     """Every model that is not known yet."""
     for name in bundled_on_pairs():
         if name not in known:
@@ -287,12 +355,22 @@ def main() -> None:
     parser.add_argument("--skip", default=SKIPPED)
     parser.add_argument("--rows", type=Path, default=None)
     parser.add_argument("--write", type=Path, default=None)
-    parser.add_argument("--picture", type=Path, default=None, help="scatter of product waves and measures, a .png file")
-    parser.add_argument("--sweep", type=Path, default=None, help="a sweep of attention rates, for the picture")
+    parser.add_argument(
+        "--picture",
+        type=Path,
+        default=None,
+        help="scatter of product waves and measures, a .png file",
+    )
+    parser.add_argument(
+        "--sweep", type=Path, default=None, help="a sweep of attention rates, for the picture"
+    )
     options = parser.parse_args()
     rows: dict[str, Row] = {}
     if options.rows is not None and options.rows.exists():
-        rows = {row.path: row for row in (Row(**json.loads(text)) for text in options.rows.read_text().splitlines())}
+        rows = {
+            row.path: row
+            for row in (Row(**json.loads(text)) for text in options.rows.read_text().splitlines())
+        }
     more = rows_of(options.directories, rows, options.skip, Hints(activation=options.activation))
     swept = () if options.sweep is None else rows_of_sweep(options.sweep, rows)
     for row in chain(more, swept):
@@ -308,12 +386,16 @@ def main() -> None:
                    for row, one in _with_measures(final) if row.path not in bundled_names()]  # fmt: skip
         scatter += [Measured("our sweep of attention rates", one["product_share"], *(one[name] for name in ZHONG))
                     for _, one in _with_measures(ours)]  # fmt: skip
-        write_figures([(options.picture.stem, draw_measured(scatter))], options.picture.parent, ("png",))
+        write_figures(
+            [(options.picture.stem, draw_measured(scatter))], options.picture.parent, ("png",)
+        )
     if options.write is None:
         print("\n\n".join(f"{name}\n\n{text}" for name, text in tables.items()))
         return
     text = options.write.read_text(encoding="utf-8")
-    put = BLOCK.sub(lambda old: f"<!-- table: {old[1]} -->\n\n{tables[old[1]]}\n\n<!-- end of table -->", text)
+    put = BLOCK.sub(
+        lambda old: f"<!-- table: {old[1]} -->\n\n{tables[old[1]]}\n\n<!-- end of table -->", text
+    )
     options.write.write_text(put, encoding="utf-8")
 
 

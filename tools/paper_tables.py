@@ -39,9 +39,14 @@ def pizza() -> tuple[Table, ...]:
             ", ".join(str(k) for k, _ in paper.key_neurons),
         )
     ]
-    for name, part, theirs in (("all logits", whole, paper.r2[:2]), ("absolute-value part alone", even, paper.r2[2:])):
+    for name, part, theirs in (
+        ("all logits", whole, paper.r2[:2]),
+        ("absolute-value part alone", even, paper.r2[2:]),
+    ):
         ours = " / ".join(decimals(value, 2) for value in (part.pizza, part.clock))
-        rows.append((f"{name}: R² pizza / clock", ours, " / ".join(f"{value:.2f}" for value in theirs)))
+        rows.append(
+            (f"{name}: R² pizza / clock", ours, " / ".join(f"{value:.2f}" for value in theirs))
+        )
     return (Table("", ("", "pizza", "paper"), rows),)
 
 
@@ -78,7 +83,9 @@ def agreement(first: str, second: str = "original") -> tuple[Table, ...]:
     kinds: dict[str, Callable[[str], bool]] = {
         "all": lambda name: True,
         "without the ReLU bounds": lambda name: "relu_bound" not in name,
-        "without the ReLU bounds and angle errors": lambda name: "relu_bound" not in name and "angle" not in name,
+        "without the ReLU bounds and angle errors": lambda name: (
+            "relu_bound" not in name and "angle" not in name
+        ),
     }
     rows = []
     for words, belongs in kinds.items():
@@ -89,7 +96,11 @@ def agreement(first: str, second: str = "original") -> tuple[Table, ...]:
 
 def main() -> None:
     """Print the tables of one name, in Markdown."""
-    named: dict[str, Callable[[], tuple[Table, ...]]] = {"original": original, "pizza": pizza, "rules": rules}
+    named: dict[str, Callable[[], tuple[Table, ...]]] = {
+        "original": original,
+        "pizza": pizza,
+        "rules": rules,
+    }
     if sys.argv[1:2] == ["agreement"] and len(sys.argv) in (3, 4):
         named["agreement"] = lambda: agreement(*sys.argv[2:])
     elif sys.argv[1:] not in [[name] for name in named]:

@@ -3,10 +3,11 @@
 
     python tools/presets_table.py DIR [NAME …] [--to-the-end]
 
-trains each preset (all of them when none is named) with seed 0 on one thread, leaves the model and a row in DIR, and
-prints the rows that are there. A run that was killed resumes from its checkpoint (whether its loss is flat is then
-judged from the losses since), one that has its row is not repeated.
-Steps do not depend on how many are to come, so that a run stopped after N epochs is `--preset NAME --epochs N`.
+trains each preset (all of them when none is named) with seed 0 on one thread, leaves the model and
+a row in DIR, and prints the rows that are there. A run that was killed resumes from its checkpoint
+(whether its loss is flat is then judged from the losses since), one that has its row is not
+repeated. Steps do not depend on how many are to come, so that a run stopped after N epochs is
+`--preset NAME --epochs N`.
 """
 
 import argparse
@@ -31,7 +32,8 @@ from quadlens.training.train import Hooks, Interrupted, train
 
 # Those on sequences have too many inputs to try: docs/sequences.md.
 PAIRS = tuple(name for name in PRESETS if name not in ("adder", "max"))
-# Flat: every input is right, and the mean loss of the last so many epochs is at least this share of that before them.
+# Flat: every input is right, and the mean loss of the last so many epochs is at least this share of
+# that before them.
 WINDOW = 1000
 FLAT = 0.9
 # More key frequencies than this are counted, not listed.
@@ -47,8 +49,10 @@ class Row:
         epochs: Steps taken.
         planned: Steps in its file.
         seconds: Of processor time, for training.
-        right_from: The first recorded epoch from which on every pair is right; None where some is wrong at the end.
-        correct, inputs, min_margin, loss: The trained model on all inputs; the loss is the cross-entropy.
+        right_from: The first recorded epoch from which on every pair is right; None where some is
+            wrong at the end.
+        correct, inputs, min_margin, loss: The trained model on all inputs; the loss is the
+            cross-entropy.
         keys: Key frequencies, or the irreps of a group.
     """
 
@@ -65,7 +69,9 @@ class Row:
 
     def line(self) -> str:
         """One line of the table."""
-        epochs = f"{self.epochs:,}" + ("" if self.epochs == self.planned else f" of {self.planned:,}")
+        epochs = f"{self.epochs:,}" + (
+            "" if self.epochs == self.planned else f" of {self.planned:,}"
+        )
         since = "–" if self.right_from is None else f"{self.right_from:,}"
         words = (
             f"`{self.preset}`", epochs, f"{self.seconds / 60:.1f}", since, f"{self.correct:,} of {self.inputs:,}",
@@ -146,7 +152,9 @@ def keys(model: Weights) -> str:
     found = explain(model, logits=False).to_dict()
     if frequencies := found["key_frequencies"]:
         return (
-            ", ".join(map(str, frequencies)) if len(frequencies) <= MOST_LISTED else f"{len(frequencies)} frequencies"
+            ", ".join(map(str, frequencies))
+            if len(frequencies) <= MOST_LISTED
+            else f"{len(frequencies)} frequencies"
         )
     return ", ".join(one["name"] for one in found.get("key_irreps") or ()) or "none"
 
@@ -156,7 +164,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("directory", type=Path)
     parser.add_argument("presets", nargs="*", metavar="NAME", help=f"some of {', '.join(PAIRS)}")
-    parser.add_argument("--to-the-end", action="store_true", help="as many epochs as the preset says")
+    parser.add_argument(
+        "--to-the-end", action="store_true", help="as many epochs as the preset says"
+    )
     options = parser.parse_args()
     options.directory.mkdir(parents=True, exist_ok=True)
     for preset in options.presets or PAIRS:

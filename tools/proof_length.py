@@ -3,9 +3,10 @@
 
     python tools/proof_length.py [DIR] [--activation relu] [--rows FILE] [--figure FILE]
 
-The models of the shipped population, whose ranks follow from the costs of `arcs` and `moments` that the dataset has;
-and every accurate one-layer checkpoint below DIR, where the smallest rank is searched that proves all inputs (in
-float64; a sample of tokens a for n > 250). Prints a table in Markdown, one row per checkpoint; --figure draws both.
+The models of the shipped population, whose ranks follow from the costs of `arcs` and `moments` that
+the dataset has; and every accurate one-layer checkpoint below DIR, where the smallest rank is
+searched that proves all inputs (in float64; a sample of tokens a for n > 250). Prints a table in
+Markdown, one row per checkpoint; --figure draws both.
 """
 
 import argparse
@@ -47,7 +48,9 @@ def rank_by_costs(p: int, d_mlp: int, arcs: int, moments: int) -> int:
     """
     fitting = []
     for m in range(1, p - 1):
-        rest = arcs - moments - arcs_operations(p, d_mlp, 0, 0) + moments_operations(p, d_mlp, m, 0, 0)
+        rest = (
+            arcs - moments - arcs_operations(p, d_mlp, 0, 0) + moments_operations(p, d_mlp, m, 0, 0)
+        )
         both, left = divmod(rest, 2 * (p - m - 1))
         wrong = arcs - arcs_operations(p, d_mlp, 0, 0) - 2 * p * both
         if left == 0 and 0 <= wrong <= both:
@@ -87,7 +90,9 @@ def draw_lengths(points: Sequence[ProofLength]) -> Figure:
                 x, y, [18 * count**0.7 for count in places.values()], marker=marker, alpha=0.6,
                 label=f"{kind} ({sum(places.values())})",
             )  # fmt: skip
-        axis.set(xlabel="Σ d² over key irreps", ylabel="rank that proves every input", xlim=(0, largest))
+        axis.set(
+            xlabel="Σ d² over key irreps", ylabel="rank that proves every input", xlim=(0, largest)
+        )
         axis.legend(fontsize=8)
         return drawn.figure
 
@@ -98,7 +103,9 @@ def of_population() -> list[ProofLength]:
     for model in dataset.read(dataset.shipped_path()).iter_rows(named=True):
         flops = {proof["strategy"]: proof["flops"] for proof in model["proofs"]}
         rank = rank_by_costs(model["p"], model["d_mlp"], flops["arcs"], flops["moments"])
-        points.append(ProofLength(f"seed {model['seed']}", "population", 2 * model["n_key_frequencies"], rank))
+        points.append(
+            ProofLength(f"seed {model['seed']}", "population", 2 * model["n_key_frequencies"], rank)
+        )
     return points
 
 
@@ -116,16 +123,25 @@ def of_checkpoint(name: str, model: Weights) -> tuple[ProofLength | None, str]:
         for part, share in zip(irreps.parts, shares.tolist(), strict=True)
         if is_key(share) and part.name != "trivial"
     ]
-    words = ", ".join(f"{part.name} {share:.0%}" for part, share in sorted(key, key=lambda one: -one[1]))
+    words = ", ".join(
+        f"{part.name} {share:.0%}" for part, share in sorted(key, key=lambda one: -one[1])
+    )
     most = spectrum.vectors.shape[1]
-    rank = next((m for m in range(1, most) if share_left(layer, low_rank(spectrum, m), sample, 0.0) == 0.0), None)
+    rank = next(
+        (m for m in range(1, most) if share_left(layer, low_rank(spectrum, m), sample, 0.0) == 0.0),
+        None,
+    )
     kind = "checkpoint, attention" if hasattr(model, "W_E") else "checkpoint, MLP"
-    return None if rank is None else ProofLength(name, kind, sum(part.rank for part, _ in key), rank), words
+    return None if rank is None else ProofLength(
+        name, kind, sum(part.rank for part, _ in key), rank
+    ), words
 
 
 def main() -> None:
     """Print the table, draw the figure."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("directory", type=Path, nargs="?")
     parser.add_argument("--activation", help="for files that do not say it")
     parser.add_argument("--rows", type=Path, help="keep results here, one JSON object per line")
@@ -144,16 +160,25 @@ def main() -> None:
         except QuadlensError as error:
             print(f"<!-- {name}: {str(error).splitlines()[0][:160]} -->")
             continue
-        kept[name] = {"name": name, "n": model.config.p, "irreps": words, "point": point and asdict(point)}
+        kept[name] = {
+            "name": name,
+            "n": model.config.p,
+            "irreps": words,
+            "point": point and asdict(point),
+        }
         if options.rows is not None:
             with options.rows.open("a") as file:
                 file.write(json.dumps(kept[name]) + "\n")
-    print("| checkpoint | n | key irreps, share of W_L | Σ d² | rank that proves all inputs |\n|---|---|---|---|---|")
+    print(
+        "| checkpoint | n | key irreps, share of W_L | Σ d² | rank that proves all inputs |\n|---|---|---|---|---|"
+    )
     for row in kept.values():
         point = row["point"]
         numbers = (point["predicted"], point["rank"]) if point else ("–", "none: some are wrong")
         print(f"| {row['name']} | {row['n']} | {row['irreps']} | {numbers[0]} | {numbers[1]} |")
-    points = of_population() + [ProofLength(**row["point"]) for row in kept.values() if row["point"]]
+    points = of_population() + [
+        ProofLength(**row["point"]) for row in kept.values() if row["point"]
+    ]
     exact = sum(one.rank == one.predicted for one in points)
     print(f"\n{len(points)} models; rank = Σ d² for {exact}, at most four more for "
           f"{sum(0 <= one.rank - one.predicted <= 4 for one in points)}.")  # fmt: skip

@@ -2,7 +2,8 @@
 
     python tools/proved_table.py            # bundled exact models, then one hand-built network at p = 59 and at 113
 
-Each check is a process of its own; its user and system time are added, so that other programs matter little.
+Each check is a process of its own; its user and system time are added, so that other programs
+matter little.
 """
 
 import os
@@ -38,8 +39,13 @@ def main() -> None:
         models = {name: resolve(name) for name in ("pizza", "mismatched", "original", "times")}
         for p in (59, 113):
             models[f"hand-built MLP, p = {p}"] = folder / f"{p}.safetensors"
-            save(build_mlp(Recipe(p, KEYS, 512, jitter=0.05, noise=0.001)), folder / f"{p}.safetensors")
-        sys.stdout.write("| network | strategy | proved checker | memory | Python checker |\n|---|---|---|---|---|\n")
+            save(
+                build_mlp(Recipe(p, KEYS, 512, jitter=0.05, noise=0.001)),
+                folder / f"{p}.safetensors",
+            )
+        sys.stdout.write(
+            "| network | strategy | proved checker | memory | Python checker |\n|---|---|---|---|---|\n"
+        )
         for name, path in models.items():
             for strategy in STRATEGIES:
                 model, certificate = load_file(path), folder / "certificate.json"

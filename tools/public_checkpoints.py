@@ -3,9 +3,10 @@
 
     python tools/public_checkpoints.py DIR [--activation relu] [--only TEXT] [--rows FILE]
 
-One row per file. Files that differ by a seed or by an epoch only, and have the same fate, share one row: so many files,
-from the fewest inputs right to the most, and likewise their smallest margins. With --rows FILE results are kept there,
-one JSON object per line, and files that it has already are not tried again.
+One row per file. Files that differ by a seed or by an epoch only, and have the same fate, share one
+row: so many files, from the fewest inputs right to the most, and likewise their smallest margins.
+With --rows FILE results are kept there, one JSON object per line, and files that it has already are
+not tried again.
 """
 
 import argparse
@@ -44,7 +45,8 @@ class Row:
     def family(self) -> tuple[str, str]:
         """What rows must have in common to share a line: the name without seed or epoch, and the fate.
 
-        Files of one name that are refused for one reason, as the data beside each run, share it anywhere.
+        Files of one name that are refused for one reason, as the data beside each run, share it
+        anywhere.
         """
         name = re.sub(r"seed\d+", "seed*", self.path)
         if self.refusal is not None and "/" in name:
@@ -60,11 +62,14 @@ def tried(path: Path, directory: Path, hints: Hints) -> Row:
         found = evaluate(imported.model.collapse())
     except QuadlensError as error:
         told = str(error).replace(str(path), "").lstrip(": ")
-        # What differs from file to file of one family is not its reason, nor are all the formats it is not in.
+        # What differs from file to file of one family is not its reason, nor are all the formats it
+        # is not in.
         told = re.sub(r"\d{3,}", "…", re.sub(r" \((quadlens|zhong): .*", "", told))
         return Row(name, time.process_time() - start, told)
     seconds, keys = time.process_time() - start, key_frequencies(imported)
-    return Row(name, seconds, None, imported.format, found.pairs, found.correct, found.min_margin, keys)
+    return Row(
+        name, seconds, None, imported.format, found.pairs, found.correct, found.min_margin, keys
+    )
 
 
 def key_frequencies(imported: Imported) -> str:
@@ -104,7 +109,10 @@ def main() -> None:
     options = parser.parse_args()
     rows: dict[str, Row] = {}
     if options.rows is not None and options.rows.exists():
-        rows = {row.path: row for row in (Row(**json.loads(text)) for text in options.rows.read_text().splitlines())}
+        rows = {
+            row.path: row
+            for row in (Row(**json.loads(text)) for text in options.rows.read_text().splitlines())
+        }
     for path in checkpoints_in(options.directory):
         if options.only not in str(path) or str(path.relative_to(options.directory)) in rows:
             continue
@@ -116,7 +124,14 @@ def main() -> None:
     families: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows.values():
         families[row.family].append(row)
-    header = ("checkpoint", "read as", "inputs right", "smallest margin", "key frequencies", "processor seconds")
+    header = (
+        "checkpoint",
+        "read as",
+        "inputs right",
+        "smallest margin",
+        "key frequencies",
+        "processor seconds",
+    )
     print(f"| {' | '.join(header)} |\n{'|---' * len(header)}|")
     print("\n".join(line(family) for family in families.values()))
 

@@ -4,8 +4,9 @@
     python tools/quadrature_tables.py moments | thinning | errors     # one table, in Markdown
     python tools/quadrature_tables.py --gather seed0.safetensors …     # write the rules of some models to docs/data
 
-Errors and bounds of all 533 key clusters are in the shipped dataset. Their phases are not: the rules (φ, ψ, ρ and ω of
-each neuron) of eight models, preset `paper`, seeds 0 – 7, trained again, are in docs/data/rules.parquet.
+Errors and bounds of all 533 key clusters are in the shipped dataset. Their phases are not: the
+rules (φ, ψ, ρ and ω of each neuron) of eight models, preset `paper`, seeds 0 – 7, trained again,
+are in docs/data/rules.parquet.
 """
 
 import math
@@ -68,12 +69,16 @@ def moments_table() -> Table:
     for one in found:
         series = moments(one, max(ORDERS))
         sizes[id(one)] = [float(series.size[series.order == order][0]) for order in ORDERS]
-    # With many random phases a moment is a normal number in the plane: the median size is √(log 2) of the mean square.
+    # With many random phases a moment is a normal number in the plane: the median size is √(log 2)
+    # of the mean square.
     chance = [float(np.sqrt(np.log(2) * np.square(one.w).sum())) / (2 * np.pi) for one in found]
     good = [one for one in found if small(one)]
     bad = [one for one in found if not small(one)]
     rows = [
-        (f"{name}, {len(which)}", *(median((sizes[id(one)][i] for one in which), 4) for i in range(len(ORDERS))))
+        (
+            f"{name}, {len(which)}",
+            *(median((sizes[id(one)][i] for one in which), 4) for i in range(len(ORDERS))),
+        )
         for name, which in (("all", found), ("error below 10 %", good), ("error above", bad))
     ]
     rows.append(("random phases, same weights", *[median(chance, 4)] * len(ORDERS)))
@@ -83,40 +88,60 @@ def moments_table() -> Table:
 def equally_spaced_error(n: int) -> float:
     """Worst error of equal spacing: h (cot(h/2) - cot(3h/2)) - 4/3 ≈ h²/3, h = π/N, N = n for odd n and n/2 for even n.
 
-    The supremum over real s of the abs error of n equally spaced phases of equal weight (modulo π, an even number of
-    them are N doubled nodes). It is reached where a node sits on a kink; docs/quadrature.md §9. Needs N ≥ 2.
+    The supremum over real s of the abs error of n equally spaced phases of equal weight (modulo π,
+    an even number of them are N doubled nodes). It is reached where a node sits on a kink;
+    docs/quadrature.md §9. Needs N ≥ 2.
     """
     nodes = n if n % 2 else n // 2
     if nodes < 2:
-        raise ValueError(f"{n} phases are {nodes} node(s) modulo π; the closed form needs at least 2")
+        raise ValueError(
+            f"{n} phases are {nodes} node(s) modulo π; the closed form needs at least 2"
+        )
     h = math.pi / nodes
     if nodes >= 100:
         # The difference of cotangents cancels; the series of 1 - x cot x is exact to rounding here.
-        half, three = (y * (1 / 3 + y * (1 / 45 + y * (2 / 945 + y / 4725))) for y in ((h / 2) ** 2, (3 * h / 2) ** 2))
+        half, three = (
+            y * (1 / 3 + y * (1 / 45 + y * (2 / 945 + y / 4725)))
+            for y in ((h / 2) ** 2, (3 * h / 2) ** 2)
+        )
         return 2 * three / 3 - 2 * half
     return h * (1 / math.tan(h / 2) - 1 / math.tan(3 * h / 2)) - 4 / 3
 
 
 def thinned_errors(scheme: Scheme, draws: int, rng: np.random.Generator) -> dict[int, float]:
-    """Neurons kept → median worst error of `draws` choices of so many; n/2^j … n/2, n. Weights sum to 2π again."""
-    # Neurons without weight are not part of the rule; a draw of nothing else would be no rule at all.
+    """Neurons kept → median worst error of `draws` choices of so many; n/2^j … n/2, n.
+
+    Weights sum to 2π again.
+    """
+    # Neurons without weight are not part of the rule; a draw of nothing else would be no rule at
+    # all.
     scheme = _with_neurons(scheme, np.flatnonzero((scheme.rho > 0) & (scheme.omega > 0)))
     errors = {}
-    for count in reversed([scheme.n >> step for step in range(scheme.n.bit_length()) if scheme.n >> step >= 3]):
+    for count in reversed(
+        [scheme.n >> step for step in range(scheme.n.bit_length()) if scheme.n >> step >= 3]
+    ):
         tries = 1 if count == scheme.n else draws
         chosen = [rng.choice(scheme.n, size=count, replace=False) for _ in range(tries)]
-        errors[count] = float(np.median([abs_supremum(_with_neurons(scheme, keep)).middle for keep in chosen]))
+        errors[count] = float(
+            np.median([abs_supremum(_with_neurons(scheme, keep)).middle for keep in chosen])
+        )
     return errors
 
 
 def _with_neurons(scheme: Scheme, keep: np.ndarray) -> Scheme:
-    return Scheme(scheme.p, scheme.k, scheme.phi[keep], scheme.psi[keep], scheme.rho[keep], scheme.omega[keep])
+    return Scheme(
+        scheme.p, scheme.k, scheme.phi[keep], scheme.psi[keep], scheme.rho[keep], scheme.omega[keep]
+    )
 
 
 def thinning_table() -> Table:
     """How the error falls with neurons, what the last half adds, and the boxes, of all rules and of small errors."""
     rng = np.random.default_rng(0)
-    rows: dict[str, list[tuple[float, ...]]] = {"all": [], "error below 10 %": [], "error above": []}
+    rows: dict[str, list[tuple[float, ...]]] = {
+        "all": [],
+        "error below 10 %": [],
+        "error above": [],
+    }
     for scheme in rules().values():
         errors = thinned_errors(scheme, DRAWS, rng)
         *fewer, half, whole = errors.values()
@@ -165,7 +190,12 @@ def scheme_with(scheme: Scheme, phi: np.ndarray) -> Scheme:
 def errors_table() -> Table:
     """Errors and bounds over the baseline: smallest, quartiles, 90 % and largest, of eight models and of all."""
     models = dataset.read(dataset.shipped_path())
-    clusters = models.select("seed", "baseline", "clusters").explode("clusters").unnest("clusters").filter("key")
+    clusters = (
+        models.select("seed", "baseline", "clusters")
+        .explode("clusters")
+        .unnest("clusters")
+        .filter("key")
+    )
     rows = []
     for last in (7, len(models) - 1):
         some = clusters.filter(pl.col("seed") <= last)
@@ -178,7 +208,9 @@ def errors_table() -> Table:
             quantiles = np.quantile(column.to_numpy(), (0, 0.25, 0.5, 0.75, 0.9, 1))
             cells = (decimals(float(x), 3, "up") for x in quantiles)
             rows.append((f"{len(some)} clusters, seeds 0 – {last}", name, *cells))
-    return Table("", ("of", "", "smallest", "25 %", "median", "75 %", "90 %", "largest"), rows, labels=2)
+    return Table(
+        "", ("of", "", "smallest", "25 %", "median", "75 %", "90 %", "largest"), rows, labels=2
+    )
 
 
 def main() -> None:

@@ -3,8 +3,8 @@
     python tools/reach.py              every module that reaches more than a third, and every cycle
     python tools/reach.py MODULE       what a module reaches, largest first
 
-An import in a function counts, and so does a string that is a module's name; one under TYPE_CHECKING does not, nor the
-names in `quadlens/__init__.py`, which imports what is asked for.
+An import in a function counts, and so does a string that is a module's name; one under
+TYPE_CHECKING does not, nor the names in `quadlens/__init__.py`, which imports what is asked for.
 """
 
 import ast
@@ -36,7 +36,10 @@ class Graph:
 
     def cycles(self) -> set[frozenset[str]]:
         """Modules that reach one another; a module alone is none."""
-        every = {frozenset(other for other in self.reached[name] if name in self.reached[other]) for name in self.size}
+        every = {
+            frozenset(other for other in self.reached[name] if name in self.reached[other])
+            for name in self.size
+        }
         return {cycle for cycle in every if len(cycle) > 1}
 
 
@@ -55,13 +58,20 @@ def graph_of(source: Path = SOURCE) -> Graph:
     return Graph({name: len(text) for name, text in texts.items()}, imports, closure(imports))
 
 
-def imported(tree: ast.AST, name: str, known: frozenset[str], strings: bool = True) -> Iterator[str]:
+def imported(
+    tree: ast.AST, name: str, known: frozenset[str], strings: bool = True
+) -> Iterator[str]:
     """The known modules that a piece of a module imports or names."""
     if isinstance(tree, ast.If) and "TYPE_CHECKING" in ast.unparse(tree.test):
         for branch in tree.orelse:
             yield from imported(branch, name, known, strings)
         return
-    if strings and isinstance(tree, ast.Constant) and isinstance(tree.value, str) and tree.value in known:
+    if (
+        strings
+        and isinstance(tree, ast.Constant)
+        and isinstance(tree.value, str)
+        and tree.value in known
+    ):
         yield tree.value
     if isinstance(tree, ast.Import):
         yield from (alias.name for alias in tree.names if alias.name in known)
@@ -70,7 +80,11 @@ def imported(tree: ast.AST, name: str, known: frozenset[str], strings: bool = Tr
             raise ValueError(f"{name} has a relative import, which nothing here does")
         for alias in tree.names:
             full = f"{tree.module}.{alias.name}"
-            yield from (one for one in (full, tree.module or "") if one in known and (one == full or full not in known))
+            yield from (
+                one
+                for one in (full, tree.module or "")
+                if one in known and (one == full or full not in known)
+            )
     for child in ast.iter_child_nodes(tree):
         yield from imported(child, name, known, strings)
 

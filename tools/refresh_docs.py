@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Keep what is derived true: output and values quoted in documents, the shipped summary, what pages have typeset.
 
-A block starts with `<!-- output of: quadlens … -->`, or with a file of tools/ or experiments/ in place of `quadlens`,
-and ends with `<!-- end of output -->`. A number before `<!--=NAME-->` is that value (tools/values.py).
-From the root:
+A block starts with `<!-- output of: quadlens … -->`, or with a file of tools/ or experiments/ in
+place of `quadlens`, and ends with `<!-- end of output -->`. A number before `<!--=NAME-->` is that
+value (tools/values.py). From the root:
 
     python tools/refresh_docs.py            # rewrite what changed
     python tools/refresh_docs.py --check    # say what changed, exit 1 if anything did
@@ -49,7 +49,8 @@ def summary(comparison: "Comparison") -> dict[str, Any]:
     """Our counts, without intervals and verdicts, in the layout of published.json's `population`."""
     bars = {
         row.name: [
-            # The two outer bins hold what lies outside the paper's axis, which its figure does not show.
+            # The two outer bins hold what lies outside the paper's axis, which its figure does not
+            # show.
             {"lo": float(low), "hi": float(high), "count": float(count)}
             for low, high, count in zip(row.edges[:-1], row.edges[1:], row.ours[1:-1], strict=True)
         ]
@@ -57,8 +58,14 @@ def summary(comparison: "Comparison") -> dict[str, Any]:
     }
     frequencies = "neurons_per_frequency_1_to_29"
     return {
-        **{statement.name: statement.ours for statement in comparison.statements if statement.ours is not None},
-        "number_of_key_frequencies": {str(n): count for n, count in sorted(comparison.key_counts.ours.items())},
+        **{
+            statement.name: statement.ours
+            for statement in comparison.statements
+            if statement.ours is not None
+        },
+        "number_of_key_frequencies": {
+            str(n): count for n, count in sorted(comparison.key_counts.ours.items())
+        },
         frequencies: [int(one["count"]) for one in bars.pop(frequencies)],
         "histograms": bars,
     }
@@ -110,15 +117,34 @@ def typeset() -> str:
         noun = parts[-1].partition(" ")[2]
         words = [part if part is parts[-1] or not noun else f"{part} {noun}" for part in parts]
         entries.append(
-            {"name": re.sub(r"\W+", "-", term.lower()), "term": term, "words": words, "meaning": as_html(meaning)}
+            {
+                "name": re.sub(r"\W+", "-", term.lower()),
+                "term": term,
+                "words": words,
+                "meaning": as_html(meaning),
+            }
         )
     for symbols, meaning in SYMBOL.findall(text):
-        known = [letter for latex, letter in LETTERS.items() if re.search(re.escape(latex) + r"(?![a-zA-Z])", symbols)]
+        known = [
+            letter
+            for latex, letter in LETTERS.items()
+            if re.search(re.escape(latex) + r"(?![a-zA-Z])", symbols)
+        ]
         if known:
             name = "-".join(unicodedata.name(letter[0]).split()[-1].lower() for letter in known)
-            entries.append({"name": name, "term": as_html(symbols), "words": known, "meaning": as_html(meaning)})
+            entries.append(
+                {
+                    "name": name,
+                    "term": as_html(symbols),
+                    "words": known,
+                    "meaning": as_html(meaning),
+                }
+            )
     formulas = FORMULA.findall(TEMPLATE.read_text(encoding="utf-8"))
-    value = {"formulas": {latex: mathml(latex) for latex in sorted(set(formulas))}, "glossary": entries}
+    value = {
+        "formulas": {latex: mathml(latex) for latex in sorted(set(formulas))},
+        "glossary": entries,
+    }
     return json.dumps(value, ensure_ascii=False, indent=1) + "\n"
 
 

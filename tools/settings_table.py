@@ -5,16 +5,17 @@
     python tools/settings_table.py --gather "weight decay 2=wd2" …
     python tools/settings_table.py
 
-The first call of the tool adds sweeps to docs/data/settings.parquet under a name (several may have one), the second
-prints the table: models of each setting, and how many of the paper's statements agree with them. With few models
-intervals are wide and much agrees by that alone, so that the first rows say how many agree where as few of the 151
-are drawn. `--tf32 DIR --seeds A:B` makes models whose every product rounds its operands to TF32's 11 significant bits,
-as some GPUs do.
+The first call of the tool adds sweeps to docs/data/settings.parquet under a name (several may have
+one), the second prints the table: models of each setting, and how many of the paper's statements
+agree with them. With few models intervals are wide and much agrees by that alone, so that the first
+rows say how many agree where as few of the 151 are drawn. `--tf32 DIR --seeds A:B` makes models
+whose every product rounds its operands to TF32's 11 significant bits, as some GPUs do.
 
-Each sweep is gathered twice. "As the paper reads" a neuron, its frequencies and phases are those of what attention
-brings of a and b, without the embedding of b that the residual stream adds, and the share of its largest frequency is
-of the mean square of W_in (OV(a) + OV(b) + embed(b)), positions counted inside OV only, constant included: with these
-definitions the bundled model `original` has the paper's histogram (`--definitions` prints it) and its angle errors.
+Each sweep is gathered twice. "As the paper reads" a neuron, its frequencies and phases are those of
+what attention brings of a and b, without the embedding of b that the residual stream adds, and the
+share of its largest frequency is of the mean square of W_in (OV(a) + OV(b) + embed(b)), positions
+counted inside OV only, constant included: with these definitions the bundled model `original` has
+the paper's histogram (`--definitions` prints it) and its angle errors.
 """
 
 import argparse
@@ -70,14 +71,21 @@ def read_as_the_paper(directory: Path) -> pl.DataFrame:
             model = load(str(run / "model.safetensors"))
             assert isinstance(model, Weights)
             paths = Paths.of(model)
-            study, results = study_of(paths.attention_alone(model)), json.loads((run / "results.json").read_bytes())
-            skip = results["explanation"]["residual_variance_share"]  # of the whole model: there is none along one path
+            study, results = (
+                study_of(paths.attention_alone(model)),
+                json.loads((run / "results.json").read_bytes()),
+            )
+            skip = results["explanation"][
+                "residual_variance_share"
+            ]  # of the whole model: there is none along one path
             found = analyse(study, ("moments",)).results
             results |= {name: found[name] for name in ("explanation", "bounds")}
             results["explanation"]["residual_variance_share"] = skip
             (run / "results.json").write_bytes(results_to_bytes(results))
             shares = pl.Series("variance_input", paths.share_of_largest())
-            study.explanation.neuron_frame().with_columns(shares).write_parquet(run / "neurons.parquet")
+            study.explanation.neuron_frame().with_columns(shares).write_parquet(
+                run / "neurons.parquet"
+            )
         return dataset.read(Path(place))
 
 
@@ -100,7 +108,9 @@ class Paths:
     def of(cls, model: Weights) -> "Paths":
         """Of a transformer with constant attention that is read at b."""
         p, (of_a, of_b) = model.config.p, model.config.attention[:2]
-        embedding, position, W_in = (w.astype(np.float64) for w in (model.W_E[:p], model.W_pos, model.W_in))
+        embedding, position, W_in = (
+            w.astype(np.float64) for w in (model.W_E[:p], model.W_pos, model.W_in)
+        )
         OV = np.einsum("hdk,hkm->dm", model.W_V.astype(np.float64), model.W_O.astype(np.float64))
         return cls(
             of_a * (embedding + position[0]) @ OV @ W_in,
@@ -111,7 +121,9 @@ class Paths:
 
     def attention_alone(self, model: Weights) -> Weights:
         """A network whose neurons read attention's path alone."""
-        config = Config.mlp(model.config.p, model.config.d_mlp, model.config.activation, model.config.task)
+        config = Config.mlp(
+            model.config.p, model.config.d_mlp, model.config.activation, model.config.task
+        )
         W_L = model.W_out.astype(np.float64) @ model.W_U.astype(np.float64)
         return Weights(config, W_a=self.ov_a, W_b=self.ov_b, W_out=W_L)
 
@@ -146,11 +158,17 @@ def definitions() -> None:
             shares = largest_share(of_a, of_b, constant)
             theirs = np.concatenate([[0.0], np.cumsum(paper.count) / sum(paper.count)])
             gap = max(
-                abs(float((shares < edge).mean()) - share) for edge, share in zip(paper.edges, theirs, strict=True)
+                abs(float((shares < edge).mean()) - share)
+                for edge, share in zip(paper.edges, theirs, strict=True)
             )
             quantiles = " … ".join(f"{x:.3f}" for x in np.quantile(shares, (0.1, 0.5, 0.9)))
             rows.append((name, "yes" if constant else "no", quantiles, f"{gap:.3f}"))
-    header = ("a neuron's input", "constant counted", "share of the largest frequency, 10 … 50 … 90 %", "largest gap")
+    header = (
+        "a neuron's input",
+        "constant counted",
+        "share of the largest frequency, 10 … 50 … 90 %",
+        "largest gap",
+    )
     sys.stdout.write(Table("", header, rows, left=(0,)).to_markdown() + "\n")
 
 
@@ -164,10 +182,18 @@ def facts(frame: pl.DataFrame, found: Comparison) -> list[str]:
     statements = {one.name: one.ours for one in found.statements}
     field = pl.element().struct.field
     good_pairs = dataset.inside(
-        frame.filter(frame["good_model"]), "clusters", field("angle_approximation_error"), field("key")
+        frame.filter(frame["good_model"]),
+        "clusters",
+        field("angle_approximation_error"),
+        field("key"),
     )
     angles = np.concatenate([[], *good_pairs])
-    purity = frame.explode("neurons").select(pl.col("neurons").struct.field("variance_input")).to_series().drop_nulls()
+    purity = (
+        frame.explode("neurons")
+        .select(pl.col("neurons").struct.field("variance_input"))
+        .to_series()
+        .drop_nulls()
+    )
     good = statements["good_models"]
     return [
         str(len(frame)),
@@ -186,7 +212,9 @@ def change(frame: pl.DataFrame) -> str:
 
     Nothing of models whose seeds mean another start, or that are those models.
     """
-    shipped = dataset.read(dataset.shipped_path()).select("seed", "model_sha256", before="n_key_frequencies")
+    shipped = dataset.read(dataset.shipped_path()).select(
+        "seed", "model_sha256", before="n_key_frequencies"
+    )
     pairs = frame.filter(pl.col("seeding") == "quadlens").join(shipped, on="seed")
     more = (pairs["n_key_frequencies"] - pairs["before"]).to_numpy()
     if len(more) < len(frame) or (pairs["model_sha256"] == pairs["model_sha256_right"]).all():
@@ -202,7 +230,16 @@ def of_the_paper() -> list[str]:
     mean = sum(k * n for k, n in keys.items()) / sum(keys.values())
     low, high = paper.population.histogram("relu_input_variance_explained").median_bin
     doubled = " – ".join(f"{share:.2f}" for share in paper.doubled)
-    return [str(models), "", f"{good} ({good / models:.0%})", f"{mean:.2f}", "", f"{low:.3f} … {high:.3f}", doubled, ""]
+    return [
+        str(models),
+        "",
+        f"{good} ({good / models:.0%})",
+        f"{mean:.2f}",
+        "",
+        f"{low:.3f} … {high:.3f}",
+        doubled,
+        "",
+    ]
 
 
 def main() -> None:
@@ -224,7 +261,9 @@ def main() -> None:
     rows = [("none: the 151", *facts(ours, compare(ours)))]
     settings = list(pl.read_parquet(ROWS).group_by("setting", maintain_order=True))
     for count in sorted({len(frame) for _, frame in settings}):
-        draws = [ours[sorted(rng.choice(len(ours), count, replace=False).tolist())] for _ in range(DRAWS)]
+        draws = [
+            ours[sorted(rng.choice(len(ours), count, replace=False).tolist())] for _ in range(DRAWS)
+        ]
         agree = [agreeing(compare(one)) for one in draws]
         few = f"none: {count} of them, drawn {DRAWS} times"
         rows.append((few, str(count), f"{min(agree)} … {max(agree)}", *("",) * 6))
@@ -262,7 +301,9 @@ def train_with_tf32(directory: Path, preset: str, seeds: Sequence[int]) -> None:
 
     product, add_product = torch.mm, torch.Tensor.addmm_
     torch.mm = lambda x, y, **out: product(rounded(x), rounded(y), **out)
-    torch.Tensor.addmm_ = lambda sum_, x, y, **more: add_product(sum_, rounded(x), rounded(y), **more)  # type: ignore[method-assign, assignment]
+    torch.Tensor.addmm_ = lambda sum_, x, y, **more: add_product(
+        sum_, rounded(x), rounded(y), **more
+    )  # type: ignore[method-assign, assignment]
     Store(directory).prepare()
     for seed in seeds:
         config = dataclasses.replace(load_config(preset), seed=seed)

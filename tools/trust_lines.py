@@ -70,4 +70,6 @@ COUNTS: dict[str, Callable[[], int]] = {
 
 
 if __name__ == "__main__":
-    sys.stdout.write("".join(f"{words}: some {count():,} lines\n" for words, count in COUNTS.items()))
+    sys.stdout.write(
+        "".join(f"{words}: some {count():,} lines\n" for words, count in COUNTS.items())
+    )

@@ -8,7 +8,8 @@ A document names the value after the number, of which `make docs` writes the tex
 
     with margin at least 14.22<!--=pizza.margin-->, in float32 too
 
-A new value is a new row of `VALUES`; add it and run this file. A bound is rounded to its safe side, by its kind.
+A new value is a new row of `VALUES`; add it and run this file. A bound is rounded to its safe side,
+by its kind.
 """
 
 import json
@@ -32,7 +33,12 @@ from quadlens.training.population.comparison import SAID_TWICE
 ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "docs" / "data" / "values.json"
 Kind = Literal["exact", "estimate", "at least", "at most"]
-DIRECTIONS: dict[Kind, Direction] = {"exact": "nearest", "estimate": "nearest", "at least": "down", "at most": "up"}
+DIRECTIONS: dict[Kind, Direction] = {
+    "exact": "nearest",
+    "estimate": "nearest",
+    "at least": "down",
+    "at most": "up",
+}
 QUOTED = re.compile(r"(−?\d[\d,]*(?:\.\d+)?[⁰¹²³⁴⁵⁶⁷⁸⁹]*)<!--=([\w.-]+)-->")
 SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 # The same computation on another processor may differ in the last bits.
@@ -45,7 +51,8 @@ class Value:
 
     Attributes:
         name: How documents call it.
-        command: What makes it: `quadlens …`, whose JSON is read, or a script, whose functions are called.
+        command: What makes it: `quadlens …`, whose JSON is read, or a script, whose functions are
+            called.
         take: Finds it in the JSON, or in the script's names.
         kind: What it is: an exact count, an estimate, or a bound.
         digits: Digits after the point.
@@ -83,7 +90,9 @@ def output(command: str) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         for words in [*before, [*last, "--json"]]:
             program = [sys.executable, "-m", "quadlens", *words]
-            printed = subprocess.run(program, cwd=folder, check=True, stdout=subprocess.PIPE, text=True).stdout
+            printed = subprocess.run(
+                program, cwd=folder, check=True, stdout=subprocess.PIPE, text=True
+            ).stdout
     return json.loads(printed)
 
 
@@ -97,7 +106,9 @@ def text(row: Mapping[str, Any]) -> str:
     """
     value = row["value"]
     if row["kind"] == "exact":
-        power = next((f"{base}{n}" for base in (10, 11) for n in range(9, 40) if base**n == value), None)
+        power = next(
+            (f"{base}{n}" for base in (10, 11) for n in range(9, 40) if base**n == value), None
+        )
         return f"{power[:2]}{power[2:].translate(SUPERSCRIPTS)}" if power else f"{value:,}"
     exact = Fraction(value) * (100 if row["unit"] == "%" else 1)
     return decimals(exact, row["digits"], DIRECTIONS[row["kind"]]).replace("-", "−")
@@ -112,7 +123,9 @@ def inserted(document: str, rows: Mapping[str, Mapping[str, Any]]) -> str:
     if len(QUOTED.findall(document)) != document.count("<!--="):
         raise ValueError("a comment <!--=NAME--> must stand right behind the number that it names")
     if unknown := {name for _, name in QUOTED.findall(document)} - rows.keys():
-        raise ValueError(f"no value is named {', '.join(sorted(unknown))}; tools/values.py has the names")
+        raise ValueError(
+            f"no value is named {', '.join(sorted(unknown))}; tools/values.py has the names"
+        )
     return QUOTED.sub(lambda found: f"{text(rows[found[2]])}<!--={found[2]}-->", document)
 
 
@@ -144,13 +157,17 @@ def _tested(population: Any) -> list[Any]:
     """Statements and histograms alike, none twice."""
     named = {**population, **population["histograms"]}
     return [
-        one for name, one in named.items() if name != SAID_TWICE and isinstance(one, dict) and one.get("p") is not None
+        one
+        for name, one in named.items()
+        if name != SAID_TWICE and isinstance(one, dict) and one.get("p") is not None
     ]
 
 
 def _errors(study: Any) -> tuple[float, ...]:
     """The exact errors of all key clusters of the shipped population, in order."""
-    errors: tuple[float, ...] = study["cluster_errors"](study["read"](study["shipped_path"]()))[0].errors
+    errors: tuple[float, ...] = study["cluster_errors"](study["read"](study["shipped_path"]()))[
+        0
+    ].errors
     return errors
 
 
@@ -185,7 +202,11 @@ def _at(*path: str | int) -> Callable[[Any], Any]:
 
 
 MOMENTS, THIN = "quadlens certify pizza", "quadlens certify pizza --strategy thin"
-BOUNDS, POPULATION, CLUSTERS = "quadlens bounds pizza", "quadlens population", "experiments/beyond_the_paper.py"
+BOUNDS, POPULATION, CLUSTERS = (
+    "quadlens bounds pizza",
+    "quadlens population",
+    "experiments/beyond_the_paper.py",
+)
 COUNTS = "tools/counts.py"
 GALLERY, KEYS = "tools/gallery.py", "experiments/few_neurons.py"
 LINES = "tools/trust_lines.py"
@@ -195,25 +216,86 @@ VALUES = (
     Value("pizza.neurons", "quadlens evaluate pizza", _at("config", "d_mlp")),
     Value("pizza.inputs", MOMENTS, _at("inputs")),
     Value("pizza.margin", MOMENTS, _at("margin_lower_bound"), "at least", 2),
-    Value("pizza.cost-beyond-collapse", MOMENTS, _at("cost_share_beyond_collapse"), "at most", 1, "%"),
+    Value(
+        "pizza.cost-beyond-collapse", MOMENTS, _at("cost_share_beyond_collapse"), "at most", 1, "%"
+    ),
     Value("pizza.thin.margin", THIN, _at("margin_lower_bound"), "at least", 2),
     Value("pizza.thin.cost", THIN, _at("cost_share"), "at most", 1, "%"),
     Value("pizza.smallest-margin", "quadlens evaluate pizza", _at("min_margin"), "at least", 2),
     Value("clock.cost", "quadlens certify clock", _at("cost_share"), "at most", 1, "%"),
-    # Errors over all a, b and c, relative to the integral's mean size: of what ReLU neurons compute, then of |x|.
-    Value("pizza.smallest-relu-error", BOUNDS, _of_rules("relative_exact_relu_psi", min), "at most", 1, "%"),
-    Value("pizza.largest-relu-error", BOUNDS, _of_rules("relative_exact_relu_psi", max), "at most", 1, "%"),
+    # Errors over all a, b and c, relative to the integral's mean size: of what ReLU neurons
+    # compute, then of |x|.
+    Value(
+        "pizza.smallest-relu-error",
+        BOUNDS,
+        _of_rules("relative_exact_relu_psi", min),
+        "at most",
+        1,
+        "%",
+    ),
+    Value(
+        "pizza.largest-relu-error",
+        BOUNDS,
+        _of_rules("relative_exact_relu_psi", max),
+        "at most",
+        1,
+        "%",
+    ),
     Value("pizza.smallest-error", BOUNDS, _of_rules("relative_exact_psi", min), "at most", 1, "%"),
     Value("pizza.largest-error", BOUNDS, _of_rules("relative_exact_psi", max), "at most", 1, "%"),
-    Value("pizza.smallest-bound-of-the-paper", BOUNDS, _of_rules("relative_bound", min), "at most", 0, "%"),
-    Value("pizza.largest-bound-of-the-paper", BOUNDS, _of_rules("relative_bound", max), "at most", 0, "%"),
-    Value("pizza.r2-pizza", "quadlens explain pizza", _at("r2", "all_logits", "pizza"), "estimate", 2),
-    Value("pizza.r2-clock", "quadlens explain pizza", _at("r2", "all_logits", "clock"), "estimate", 2),
-    Value("pizza.r2-pizza-of-abs", "quadlens explain pizza", _at("r2", "abs_component", "pizza"), "estimate", 2),
-    Value("pizza.r2-clock-of-abs", "quadlens explain pizza", _at("r2", "abs_component", "clock"), "estimate", 2),
-    Value("original.D12", "quadlens explain original", _at("coefficients", "12", "D"), "estimate", 2),
-    Value("original.D12-from-a", "quadlens explain original", _at("identity", "of_a", "D", "12"), "estimate", 2),
-    Value("original.D12-from-b", "quadlens explain original", _at("identity", "of_b", "D", "12"), "estimate", 2),
+    Value(
+        "pizza.smallest-bound-of-the-paper",
+        BOUNDS,
+        _of_rules("relative_bound", min),
+        "at most",
+        0,
+        "%",
+    ),
+    Value(
+        "pizza.largest-bound-of-the-paper",
+        BOUNDS,
+        _of_rules("relative_bound", max),
+        "at most",
+        0,
+        "%",
+    ),
+    Value(
+        "pizza.r2-pizza", "quadlens explain pizza", _at("r2", "all_logits", "pizza"), "estimate", 2
+    ),
+    Value(
+        "pizza.r2-clock", "quadlens explain pizza", _at("r2", "all_logits", "clock"), "estimate", 2
+    ),
+    Value(
+        "pizza.r2-pizza-of-abs",
+        "quadlens explain pizza",
+        _at("r2", "abs_component", "pizza"),
+        "estimate",
+        2,
+    ),
+    Value(
+        "pizza.r2-clock-of-abs",
+        "quadlens explain pizza",
+        _at("r2", "abs_component", "clock"),
+        "estimate",
+        2,
+    ),
+    Value(
+        "original.D12", "quadlens explain original", _at("coefficients", "12", "D"), "estimate", 2
+    ),
+    Value(
+        "original.D12-from-a",
+        "quadlens explain original",
+        _at("identity", "of_a", "D", "12"),
+        "estimate",
+        2,
+    ),
+    Value(
+        "original.D12-from-b",
+        "quadlens explain original",
+        _at("identity", "of_b", "D", "12"),
+        "estimate",
+        2,
+    ),
     Value(
         "original.D12-from-embedding",
         "quadlens explain original",
@@ -229,7 +311,12 @@ VALUES = (
             ("abs", _at("weak_spots", 0, "abs_component")),
             ("pizza", _at("weak_spots", 0, "pizza_term")),
             ("skip", _at("weak_spots", 0, "skip")),
-            ("mlp", lambda found: sum(found["weak_spots"][0][f"{part}_component"] for part in ("abs", "identity"))),
+            (
+                "mlp",
+                lambda found: sum(
+                    found["weak_spots"][0][f"{part}_component"] for part in ("abs", "identity")
+                ),
+            ),
             ("logits", _at("weak_spots", 0, "all_logits")),
         )
     ),
@@ -239,7 +326,10 @@ VALUES = (
     *(
         Value(f"original.{name}-by-papers-relu-rule", "quadlens bounds original", take)
         for name, take in (
-            ("fewest-cells", lambda found: min(found["papers_numbers"]["agree_by_papers_relu_rule"])),
+            (
+                "fewest-cells",
+                lambda found: min(found["papers_numbers"]["agree_by_papers_relu_rule"]),
+            ),
             ("most-cells", lambda found: max(found["papers_numbers"]["agree_by_papers_relu_rule"])),
         )
     ),
@@ -255,17 +345,32 @@ VALUES = (
     ),
     Value("population.models", POPULATION, _at("models", "ours")),
     Value("population.good", POPULATION, _at("good_models", "ours")),
-    Value("population.good-of-the-paper", POPULATION, lambda found: int(found["good_models"]["paper"])),
+    Value(
+        "population.good-of-the-paper", POPULATION, lambda found: int(found["good_models"]["paper"])
+    ),
     Value("population.good-margin", POPULATION, _at("good_models", "margin"), "at most", 1, "%"),
     Value("population.comparisons", POPULATION, lambda found: len(_tested(found))),
     Value("population.differ", POPULATION, lambda found: len(_differing(found))),
-    Value("population.agree", POPULATION, lambda found: len(_tested(found)) - len(_differing(found))),
     Value(
-        "population.differ-after-holm", POPULATION, lambda found: sum(one["p_holm"] < 0.05 for one in _tested(found))
+        "population.agree", POPULATION, lambda found: len(_tested(found)) - len(_differing(found))
+    ),
+    Value(
+        "population.differ-after-holm",
+        POPULATION,
+        lambda found: sum(one["p_holm"] < 0.05 for one in _tested(found)),
     ),
     Value("clusters.all", CLUSTERS, lambda study: len(_errors(study))),
-    Value("clusters.median-error", CLUSTERS, lambda study: _errors(study)[len(_errors(study)) // 2], "at most", 1, "%"),
-    Value("clusters.above-10", CLUSTERS, lambda study: sum(error > 0.1 for error in _errors(study))),
+    Value(
+        "clusters.median-error",
+        CLUSTERS,
+        lambda study: _errors(study)[len(_errors(study)) // 2],
+        "at most",
+        1,
+        "%",
+    ),
+    Value(
+        "clusters.above-10", CLUSTERS, lambda study: sum(error > 0.1 for error in _errors(study))
+    ),
     Value("clusters.above-100", CLUSTERS, lambda study: sum(error > 1 for error in _errors(study))),
     Value("clusters.largest-error", CLUSTERS, lambda study: max(_errors(study)), "at most", 1, "%"),
     # Rounded to thousands or hundreds: code changes daily.
@@ -287,9 +392,14 @@ VALUES = (
     Value("adder.seed", COUNTS, lambda tool: tool["config"]("adder")["seed"]),
     Value("adder.steps", COUNTS, lambda tool: tool["config"]("adder")["epochs"]),
     Value("adder.learning-rate", COUNTS, lambda tool: tool["config"]("adder")["lr"], "estimate", 3),
-    # Networks like `adder` at other seeds: all, those that pass a test on random sums, those right on all inputs.
+    # Networks like `adder` at other seeds: all, those that pass a test on random sums, those right
+    # on all inputs.
     Value("adder.seeds", COUNTS, lambda tool: len(tool["rows"]("adder_seeds"))),
-    Value("adder.seeds-tested-on", COUNTS, lambda tool: max(int(row["tried"]) for row in tool["rows"]("adder_seeds"))),
+    Value(
+        "adder.seeds-tested-on",
+        COUNTS,
+        lambda tool: max(int(row["tried"]) for row in tool["rows"]("adder_seeds")),
+    ),
     Value(
         "adder.seeds-that-pass",
         COUNTS,
@@ -301,7 +411,11 @@ VALUES = (
         lambda tool: sum(row["verdict"] == "CERTIFIED" for row in tool["rows"]("adder_seeds")),
     ),
     Value("adders.wrong", COUNTS, lambda tool: len(tool["wrong_adders"]())),
-    Value("adders.close", COUNTS, lambda tool: sum(map(tool["known_to_a_factor_of_two"], tool["wrong_adders"]()))),
+    Value(
+        "adders.close",
+        COUNTS,
+        lambda tool: sum(map(tool["known_to_a_factor_of_two"], tool["wrong_adders"]())),
+    ),
     Value("adders.board", COUNTS, lambda tool: tool["on_the_board"]()),
     Value("adders.board-right", COUNTS, lambda tool: tool["on_the_board"]("CERTIFIED")),
     Value("adders.board-wrong", COUNTS, lambda tool: tool["on_the_board"]("WRONG")),
@@ -309,9 +423,17 @@ VALUES = (
     Value("gallery.fewest-inputs", GALLERY, lambda tool: min(_inputs(tool))),
     Value("gallery.most-inputs", GALLERY, lambda tool: max(_inputs(tool))),
     Value("adder.inputs", GALLERY, lambda tool: _cards(tool)["adder"]["inputs"]),
-    # Shares of random inputs of which the middle digit is right, with parts of what attention brings.
+    # Shares of random inputs of which the middle digit is right, with parts of what attention
+    # brings.
     *(
-        Value(f"adder.{name}", "quadlens explain adder", _at("axis_controls", key), "estimate", digits, "%")
+        Value(
+            f"adder.{name}",
+            "quadlens explain adder",
+            _at("axis_controls", key),
+            "estimate",
+            digits,
+            "%",
+        )
         for name, key, digits in (
             ("s-alone", "s_alone", 1),
             ("without-s", "without_s", 1),

@@ -1,9 +1,10 @@
 """quadlens explains small networks that learned a finite operation such as addition modulo p, and proves what they do.
 
 model = quadlens.load("pizza")           # or import_file, from_state_dict, build, train
-study = quadlens.study(model)               # computes each thing once; takes TransformerLens' object, too
-quadlens.explain(study)                     # evaluate, bounds, lens, certify, check, report, explore: the same way
-quadlens.figures.quadrature(study, k=5)     # a matplotlib figure, on your own axes if you like
+study = quadlens.study(model)               # computes each thing once; takes TransformerLens'
+object, too quadlens.explain(study)                     # evaluate, bounds, lens, certify, check,
+report, explore: the same way quadlens.figures.quadrature(study, k=5)     # a matplotlib figure, on
+your own axes if you like
 """
 
 from importlib import import_module
@@ -93,7 +94,8 @@ _HOMES = {
     "quadlens.training.train": ("TrainingResult",),
     "quadlens_checker": ("CheckReport",),
 }
-# Every part of a study by the name that users write after `study.`: where its function lives, and what it is called.
+# Every part of a study by the name that users write after `study.`: where its function lives, and
+# what it is called.
 _PARTS = {
     "anatomy": ("quadlens.analysis.spectrum.of_study", "study_anatomy"),
     "collapsed": ("quadlens.analysis.spectrum.of_study", "collapsed_of"),
@@ -116,19 +118,30 @@ _METHODS = {
     "without_proofs": ("quadlens.proofs.pairs.of_study", "without_proofs"),
 }
 # Until 0.3 they are found here as well.
-_MOVED = ("ablate", "jitter_phases", "jitter_weights", "mix_attention", "resample", "swap_activation")
+_MOVED = (
+    "ablate",
+    "jitter_phases",
+    "jitter_weights",
+    "mix_attention",
+    "resample",
+    "swap_activation",
+)
 __all__ = [*sorted(name for names in _HOMES.values() for name in names)]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
     """Import what a name needs when it is first asked for, so that `import quadlens` costs nothing."""
     if name in ("edit", "figures"):
-        return import_module({"edit": "quadlens.analysis.edit", "figures": "quadlens.show.figures"}[name])
+        return import_module(
+            {"edit": "quadlens.analysis.edit", "figures": "quadlens.show.figures"}[name]
+        )
     if name in _MOVED:
         return getattr(import_module("quadlens.analysis.edit"), name)
     home = next((home for home, names in _HOMES.items() if name in names), None)
     if home is None:
-        raise AttributeError(f"module 'quadlens' has no attribute {name!r}; it has {', '.join(__all__)}")
+        raise AttributeError(
+            f"module 'quadlens' has no attribute {name!r}; it has {', '.join(__all__)}"
+        )
     return getattr(import_module(home), name)
 
 

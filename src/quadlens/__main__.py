@@ -14,7 +14,9 @@ def _stop_at_once(number: int, frame: object) -> None:
 def main() -> None:
     """Run the command line; Ctrl-C is not a stack trace at any moment, so the handler comes before all imports."""
     signal.signal(signal.SIGINT, _stop_at_once)
-    gc.set_threshold(50_000, 20, 50)  # what libraries make while they load stays: to look through it again takes time
+    gc.set_threshold(
+        50_000, 20, 50
+    )  # what libraries make while they load stays: to look through it again takes time
     from quadlens.cli.main import main as command_line
 
     try:

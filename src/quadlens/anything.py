@@ -28,17 +28,19 @@ def study(
 
     Pass it to the other verbs and to `quadlens.figures`: they share what is computed.
 
-    Every verb also takes TransformerLens' own object, a `HookedTransformer` or a bridge. What was read is printed, how
-    many inputs are answered right first, and has been compared with the object's own forward pass on every input.
+    Every verb also takes TransformerLens' own object, a `HookedTransformer` or a bridge. What was
+    read is printed, how many inputs are answered right first, and has been compared with the
+    object's own forward pass on every input.
 
     Args:
-        model: A model, a study, a path, the name of a bundled model; TransformerLens' object, or a state dict of one.
-        inputs: Which tokens TransformerLens' object is fed, as ("a", "b", 113); when None, a, b and the last token
-            where there is one beyond the answers and a third position, else a and b.
+        model: A model, a study, a path, the name of a bundled model; TransformerLens' object, or a
+            state dict of one.
+        inputs: Which tokens TransformerLens' object is fed, as ("a", "b", 113); when None, a, b and
+            the last token where there is one beyond the answers and a third position, else a and b.
         config: The config of a state dict, as a dictionary or as TransformerLens' own.
         p: How many elements a and b have, where they are fewer than the object's answers.
-        task: What the object was trained for, as "add" or "S5", its table (rows, array, tensor), or a
-            `quadlens.task(…)`; addition when None.
+        task: What the object was trained for, as "add" or "S5", its table (rows, array, tensor), or
+            a `quadlens.task(…)`; addition when None.
 
     >>> import quadlens
     >>> study = quadlens.study("pizza")
@@ -49,12 +51,16 @@ def study(
     from quadlens.readers.memory import from_transformer, is_transformer_lens
 
     task = task_given(task)
-    if (is_transformer_lens(model) and (inputs, p, task) != (None, None, None)) or config is not None:
+    if (
+        is_transformer_lens(model) and (inputs, p, task) != (None, None, None)
+    ) or config is not None:
         imported = from_transformer(model, config, inputs=inputs, p=p, task=task)
         print(imported.summary())
         return study_of(imported, type(model).__name__ if config is None else None)
     if (inputs, p, task) != (None, None, None):
-        raise WrongArgument("inputs, p and task are for TransformerLens' object, or a state dict with config=…")
+        raise WrongArgument(
+            "inputs, p and task are for TransformerLens' object, or a state dict with config=…"
+        )
     return study_of(model)
 
 
@@ -106,7 +112,9 @@ def _parts_in(model: Any) -> dict[Any, Any]:
 def _what_to_pass(model: object) -> str:
     """A sentence for somebody who passed something else."""
     kind = kind_of(model)
-    expected = "expected a model, a study, a path to a quadlens file, or the name of a bundled model"
+    expected = (
+        "expected a model, a study, a path to a quadlens file, or the name of a bundled model"
+    )
     if isinstance(model, dict):
         return (
             f"got a dict; {expected}: a state dict of TransformerLens goes with its config, as quadlens.study(state, "

@@ -1,7 +1,8 @@
 """σ of integers over 2^q: exactly for relu and |x|, and with a proved error for all others.
 
-gelu, tanh, silu and softplus are cubics around the nearest multiple of 2^-9. Their four coefficients come from series
-with BITS bits after the point, each within 2^-80 of the truth, and are made only for the places that occur.
+gelu, tanh, silu and softplus are cubics around the nearest multiple of 2^-9. Their four
+coefficients come from series with BITS bits after the point, each within 2^-80 of the truth, and
+are made only for the places that occur.
 """
 
 import math
@@ -20,7 +21,8 @@ Coefficients = tuple[int, int, int, int]
 class Enclosed:
     """σ of integers over 2^q with |x| ≤ most.
 
-    apply: σ̄ of each, over 2^q too. error: |σ(x) - σ̄| ≤ error. slope: |σ(x) - σ(y)| ≤ slope |x - y|. largest: of
+    apply: σ̄ of each, over 2^q too. error: |σ(x) - σ̄| ≤ error. slope: |σ(x) - σ(y)| ≤ slope |x -
+    y|. largest: of
     |σ̄|.
     """
 
@@ -39,8 +41,8 @@ def fixed_exponential(numerator: int, denominator: int) -> int:
 def logistic(x: int, denominator: int) -> tuple[int, int, int, int]:
     """s, s', s'', s''' of s(x) = 1/(1 + e^-x) at x/denominator, over 2^BITS, within 2^-100.
 
-    u = e^-|x| is within 2^-109, and |d/du 1/(1+u)| ≤ 1; then s' = s (1-s), s'' = s' (1-2s), s''' = s' (1 - 6s +
-    6s²), whose slopes in s are at most 1, 2 and 8.
+    u = e^-|x| is within 2^-109, and |d/du 1/(1+u)| ≤ 1; then s' = s (1-s), s'' = s' (1-2s), s''' =
+    s' (1 - 6s + 6s²), whose slopes in s are at most 1, 2 and 8.
     """
     u = fixed_exponential(-abs(x), denominator)
     s = (ONE << BITS) // (ONE + u) if x >= 0 else (u << BITS) // (ONE + u)
@@ -82,10 +84,10 @@ ROOT = math.isqrt((1 << (3 * BITS - 1)) // PI)  # 1/√(2π), within 2^-115
 def gelu(x: int) -> Coefficients:
     """The gelu is x Φ(x); the derivatives are Φ + x φ, (2 - x²) φ, (x³ - 4x) φ, with φ = e^(-x²/2)/√(2π), Φ' = φ.
 
-    Φ(|x|) = 1/2 + φ(x) Σ_n |x|^(2n+1)/(1·3·…·(2n+1)). A term is the one before times x²/(2n+1), rounded down; a loss
-    of 1 there has grown to at most Σ_k x^(2k)/(3·5·…·(2k+1)) ≤ e^(x²/2) in the sum, which φ takes back. Once a term
-    is 0 all further ones are, without loss, so nothing is left out: with fewer than 2^12 terms Φ loses less than
-    2^(12-BITS).
+    Φ(|x|) = 1/2 + φ(x) Σ_n |x|^(2n+1)/(1·3·…·(2n+1)). A term is the one before times x²/(2n+1),
+    rounded down; a loss of 1 there has grown to at most Σ_k x^(2k)/(3·5·…·(2k+1)) ≤ e^(x²/2) in the
+    sum, which φ takes back. Once a term is 0 all further ones are, without loss, so nothing is left
+    out: with fewer than 2^12 terms Φ loses less than 2^(12-BITS).
     """
     size, square, unit = abs(x), x * x, 1 << (2 * GRID_BITS)
     m, k = exponential(-square, 2 * unit)
@@ -103,9 +105,10 @@ def gelu(x: int) -> Coefficients:
     return x * cdf >> GRID_BITS, cdf + by[0], by[1] // 2, third // 6
 
 
-# For each: its coefficients, and the place beyond which it is max(x, 0) (tanh: the sign) up to 2^-60, for
-# |silu - ReLU| = |x|/(1 + e^|x|), 0 < softplus - ReLU < e^-|x|, 1 - tanh |x| < 2 e^-2|x| and |gelu - ReLU| ≤ φ(x)
-# (Mills).
+# For each: its coefficients, and the place beyond which it is max(x, 0) (tanh: the sign) up to
+# 2^-60, for
+# |silu - ReLU| = |x|/(1 + e^|x|), 0 < softplus - ReLU < e^-|x|, 1 - tanh |x| < 2 e^-2|x| and |gelu
+# - ReLU| ≤ φ(x) (Mills).
 CUBICS: dict[str, tuple[Callable[[int], Coefficients], int]] = {
     "gelu": (gelu, 12),
     "tanh": (tanh, 24),
@@ -117,12 +120,13 @@ CUBICS: dict[str, tuple[Callable[[int], Coefficients], int]] = {
 def by_cubics(name: str, q: int) -> Callable[[Sequence[int]], list[int]]:
     """σ̄ within 2^-40 + 4 2^-q, for gelu, tanh, silu and softplus; GRID_BITS < q < BITS.
 
-    With x_j the multiple of 2^-9 nearest to x and t = x - x_j, |t| ≤ 2^-10, Taylor leaves out at most C t⁴/24, where
-    C bounds the fourth derivative; that is below 2^-40 since C ≤ 16. For s₁ = s' ≤ 1/4, which is below e^-|x| too,
-    s''' is s₁ (1 - 6 s₁), at most 1/4, and the fourth s₄ = s₁ (1 - 2s)(1 - 12 s₁), at most 1/2. C of tanh bounds 32
-    s₄(2x), that of silu 4 s''' + x s₄, at most 1 + 2/e, that of softplus s''', and that of gelu (-x⁴ + 7x² - 4) φ,
-    where x⁴ φ, 7x² φ and 4φ are below 1, 3 and 2. Coefficients are rounded down to 2^-q, and Horner's rule rounds
-    down three times; all but the constant's rounding and the last one are multiplied by |t|. ∎
+    With x_j the multiple of 2^-9 nearest to x and t = x - x_j, |t| ≤ 2^-10, Taylor leaves out at
+    most C t⁴/24, where C bounds the fourth derivative; that is below 2^-40 since C ≤ 16. For s₁ =
+    s' ≤ 1/4, which is below e^-|x| too, s''' is s₁ (1 - 6 s₁), at most 1/4, and the fourth s₄ = s₁
+    (1 - 2s)(1 - 12 s₁), at most 1/2. C of tanh bounds 32 s₄(2x), that of silu 4 s''' + x s₄, at
+    most 1 + 2/e, that of softplus s''', and that of gelu (-x⁴ + 7x² - 4) φ, where x⁴ φ, 7x² φ and
+    4φ are below 1, 3 and 2. Coefficients are rounded down to 2^-q, and Horner's rule rounds down
+    three times; all but the constant's rounding and the last one are multiplied by |t|. ∎
     """
     make, end = CUBICS[name]
     step, half, outside = q - GRID_BITS, 1 << (q - GRID_BITS) >> 1, end << q
@@ -146,8 +150,9 @@ def enclosed(name: str, q: int, most: int) -> Enclosed:
     """σ over 2^q for |x| ≤ most, an integer; GRID_BITS < q < BITS.
 
     |x² - y²| ≤ 2 most |x - y| and |x⁴ - y⁴| ≤ 4 most³ |x - y|. x² is rounded down; x⁴ is the square of that, y with
-    0 ≤ x² - y < 2^-q, so that x⁴ - y² < 2^-q (x² + y) ≤ 2 most² 2^-q, rounded down again. The others' slopes are
-    below 2: tanh' ≤ 1, softplus' = s, |silu'| ≤ s + |x| s' ≤ 1 + 1/e, |gelu'| ≤ Φ + |x| φ; and |σ(x)| ≤ |x| + 1.
+    0 ≤ x² - y < 2^-q, so that x⁴ - y² < 2^-q (x² + y) ≤ 2 most² 2^-q, rounded down again. The
+    others' slopes are below 2: tanh' ≤ 1, softplus' = s, |silu'| ≤ s + |x| s' ≤ 1 + 1/e, |gelu'| ≤
+    Φ + |x| φ; and |σ(x)| ≤ |x| + 1.
     """
     last = Fraction(1, 1 << q)
     if name == "relu":
@@ -158,5 +163,7 @@ def enclosed(name: str, q: int, most: int) -> Enclosed:
         return Enclosed(lambda row: [x * x >> q for x in row], 2 * most, last, most**2)
     if name == "quartic":
         error = (2 * most**2 + 1) * last
-        return Enclosed(lambda row: [(x * x >> q) ** 2 >> q for x in row], 4 * most**3, error, most**4)
+        return Enclosed(
+            lambda row: [(x * x >> q) ** 2 >> q for x in row], 4 * most**3, error, most**4
+        )
     return Enclosed(by_cubics(name, q), 2, Fraction(1, 1 << 40) + 4 * last, most + 2)

@@ -24,7 +24,9 @@ def archive() -> bytes:
     content.write(b"#!/usr/bin/env python3\n")
     with zipfile.ZipFile(content, "a") as target:
         for name in sorted(sources):
-            entry = zipfile.ZipInfo(name)  # stored, dated 1980: nothing of this machine or moment is in it
+            entry = zipfile.ZipInfo(
+                name
+            )  # stored, dated 1980: nothing of this machine or moment is in it
             entry.create_system, entry.external_attr = 3, 0o644 << 16
             target.writestr(entry, sources[name])
     return content.getvalue()

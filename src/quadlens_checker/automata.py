@@ -1,11 +1,12 @@
 """Tasks on sequences as automata: every word of letters is an input; what is fed and what is right follow from it.
 
-`add:N`: letter l is the pair (x_l, y_l) of l-th lowest digits, as x_l · base + y_l, the state is the carry, and a last
-letter of one symbol stands for the digit that the last carry is; with a `stop` one more step has to give a token that
-is no digit (`nondigit`), or that or the digit 0 (`zero`). `cumsum-sign:N`: letter l is a number, the state the sum so
-far, both counted from their smallest value; tokens 0, 1, 2 are right below, at and above zero. `max:N`: letter l is a
-token, the state the largest so far. Other names need an automaton of their own, and none of these may have one; they
-are one short word, as a statement quotes them and must not be made to say more by them.
+`add:N`: letter l is the pair (x_l, y_l) of l-th lowest digits, as x_l · base + y_l, the state is
+the carry, and a last letter of one symbol stands for the digit that the last carry is; with a
+`stop` one more step has to give a token that is no digit (`nondigit`), or that or the digit 0
+(`zero`). `cumsum-sign:N`: letter l is a number, the state the sum so far, both counted from their
+smallest value; tokens 0, 1, 2 are right below, at and above zero. `max:N`: letter l is a token, the
+state the largest so far. Other names need an automaton of their own, and none of these may have
+one; they are one short word, as a statement quotes them and must not be made to say more by them.
 """
 
 import re
@@ -26,9 +27,10 @@ Table = list[list[int]]
 class Automaton:
     """A task: all tables are [state before a letter][letter].
 
-    next: for each letter, the state after it; the first state is 0. fed: for each position a token, or a letter and the
-    table of tokens. steps: in the order of decoding, the position read, a letter, and the table of right answers, which
-    are sets of tokens in `answers`. value: what the files have.
+    next: for each letter, the state after it; the first state is 0. fed: for each position a token,
+    or a letter and the table of tokens. steps: in the order of decoding, the position read, a
+    letter, and the table of right answers, which are sets of tokens in `answers`. value: what the
+    files have.
     """
 
     value: Any
@@ -58,7 +60,9 @@ class Automaton:
     @cached_property
     def words_from(self) -> list[int]:
         """For each boundary between letters, the number of ends of words."""
-        return list(accumulate((len(table[0]) for table in reversed(self.next)), mul, initial=1))[::-1]
+        return list(accumulate((len(table[0]) for table in reversed(self.next)), mul, initial=1))[
+            ::-1
+        ]
 
     def states(self, letters: Sequence[int], first: int = 0, state: int = 0) -> list[int]:
         """The state before each of some letters, from number `first` and a state on, and after the last."""
@@ -70,7 +74,10 @@ class Automaton:
     def tokens(self, word: list[int]) -> list[int]:
         """What every position is fed for one word."""
         states = self.states(word)
-        return [fed if isinstance(fed, int) else fed[1][states[fed[0]]][word[fed[0]]] for fed in self.fed]
+        return [
+            fed if isinstance(fed, int) else fed[1][states[fed[0]]][word[fed[0]]]
+            for fed in self.fed
+        ]
 
 
 def repeated(row: Iterable[int], states: int) -> Table:
@@ -85,11 +92,18 @@ def addition(value: Any, length: int, d_vocab_out: int) -> Automaton:
     require(value.get("stop", "zero") in ("nondigit", "zero"), "unknown stop")
     digits = integers(value["digits"], "digits", None, 0, d_vocab_out - 1)
     base = len(digits)
-    require(2 <= base <= limits.MAX_ALPHABET and len(set(digits)) == base, "digits are not at least two tokens")
+    require(
+        2 <= base <= limits.MAX_ALPHABET and len(set(digits)) == base,
+        "digits are not at least two tokens",
+    )
     letters = [(x, y) for x in range(base) for y in range(base)]
     carries = [range(1 if n == 0 else 2) for n in range(length)]
-    after: list[Table] = [[[(x + y + s) // base for x, y in letters] for s in carry] for carry in carries]
-    right: list[Table] = [[[(x + y + s) % base for x, y in letters] for s in carry] for carry in carries]
+    after: list[Table] = [
+        [[(x + y + s) // base for x, y in letters] for s in carry] for carry in carries
+    ]
+    right: list[Table] = [
+        [[(x + y + s) % base for x, y in letters] for s in carry] for carry in carries
+    ]
     after, right = [*after, [[0], [0]]], [*right, [[0], [1]]]
     fed: list[int | tuple[int, Table]] = []
     order: list[tuple[int, int]] = []
@@ -99,7 +113,10 @@ def addition(value: Any, length: int, d_vocab_out: int) -> Automaton:
             fed.append(name)
             continue
         parts = re.fullmatch(r"([xyz])(0|[1-9][0-9]{0,2})", name) if isinstance(name, str) else None
-        require(parts and int(parts[2]) < length + (parts[1] == "z"), f"{str(name)[:20]} in the template")
+        require(
+            parts and int(parts[2]) < length + (parts[1] == "z"),
+            f"{str(name)[:20]} in the template",
+        )
         kind, letter = (parts[1], int(parts[2])) if parts else ("", 0)
         if kind == "z":
             order.append((place, letter))
@@ -108,7 +125,9 @@ def addition(value: Any, length: int, d_vocab_out: int) -> Automaton:
             chosen = [digits[pair["xy".index(kind)]] for pair in letters]
             fed.append((letter, repeated(chosen, len(after[letter]))))
     places = list(range(len(fed) - length - 1, len(fed)))
-    known = [place for place, _ in order] == places and sorted(n for _, n in order) == list(range(length + 1))
+    known = [place for place, _ in order] == places and sorted(n for _, n in order) == list(
+        range(length + 1)
+    )
     require(known, "the template does not end with every digit of the answer")
     steps = [(place - 1, letter, right[letter]) for place, letter in order]
     answers = [frozenset([token]) for token in digits]
@@ -125,9 +144,14 @@ def running_sign(value: Any, length: int) -> Automaton:
     (most,) = integers([value["largest"]], "largest", 1, 1, limits.MAX_ALPHABET)
     numbers = range(2 * most + 1)
     sums = [[[s + a for a in numbers] for s in range(2 * most * n + 1)] for n in range(length)]
-    fed: list[int | tuple[int, Table]] = [(n, repeated(numbers, len(table))) for n, table in enumerate(sums)]
+    fed: list[int | tuple[int, Table]] = [
+        (n, repeated(numbers, len(table))) for n, table in enumerate(sums)
+    ]
     zero = [most * (n + 1) for n in range(length)]
-    right = [[[(x > z) - (x < z) + 1 for x in row] for row in table] for table, z in zip(sums, zero, strict=True)]
+    right = [
+        [[(x > z) - (x < z) + 1 for x in row] for row in table]
+        for table, z in zip(sums, zero, strict=True)
+    ]
     steps = [(n, n, table) for n, table in enumerate(right)]
     return Automaton(value, sums, fed, steps, [frozenset([n]) for n in range(3)])
 
@@ -136,8 +160,12 @@ def maximum(value: Any, length: int) -> Automaton:
     """The largest of the tokens, asked at the last one."""
     keys(value, ("name", "tokens"), "task")
     (size,) = integers([value["tokens"]], "tokens", 1, 2, limits.MAX_ALPHABET)
-    tables = [[[max(s, a) for a in range(size)] for s in range(size if n else 1)] for n in range(length)]
-    fed: list[int | tuple[int, Table]] = [(n, repeated(range(size), len(table))) for n, table in enumerate(tables)]
+    tables = [
+        [[max(s, a) for a in range(size)] for s in range(size if n else 1)] for n in range(length)
+    ]
+    fed: list[int | tuple[int, Table]] = [
+        (n, repeated(range(size), len(table))) for n, table in enumerate(tables)
+    ]
     answers = [frozenset([token]) for token in range(size)]
     return Automaton(value, tables, fed, [(length - 1, length - 1, tables[-1])], answers)
 
@@ -147,14 +175,19 @@ def given(value: Any) -> Automaton:
     keys(value, ("name", "automaton"), "task")
     tables = keys(value["automaton"], ("next", "positions", "steps", "answers"), "automaton")
     fed = [
-        at if type(at) is int else (keys(at, ("letter", "tokens"), "a position")["letter"], at["tokens"])
+        at
+        if type(at) is int
+        else (keys(at, ("letter", "tokens"), "a position")["letter"], at["tokens"])
         for at in tables["positions"]
     ]
     steps = [
         (keys(step, ("query", "letter", "right"), "a step")["query"], step["letter"], step["right"])
         for step in tables["steps"]
     ]
-    answers = [frozenset(integers(answer, "answers", None, 0, limits.MAX_MODEL_BYTES)) for answer in tables["answers"]]
+    answers = [
+        frozenset(integers(answer, "answers", None, 0, limits.MAX_MODEL_BYTES))
+        for answer in tables["answers"]
+    ]
     return Automaton(value, tables["next"], fed, steps, answers)
 
 
@@ -163,7 +196,10 @@ def read_automaton(value: Any, d_vocab: int, d_vocab_out: int, n_ctx: int) -> Au
     require(isinstance(value, dict) and isinstance(value.get("name"), str), "a task without a name")
     kind, _, size = value["name"].partition(":")
     if kind in ("add", "cumsum-sign", "max"):
-        require(re.fullmatch("[1-9][0-9]{0,2}", size), f"the task {value['name'][:80]} has no number of letters")
+        require(
+            re.fullmatch("[1-9][0-9]{0,2}", size),
+            f"the task {value['name'][:80]} has no number of letters",
+        )
         require(int(size) <= limits.MAX_LETTERS, f"more than {limits.MAX_LETTERS} letters")
         task = addition(value, int(size), d_vocab_out) if kind == "add" else None
         task = task or (running_sign if kind == "cumsum-sign" else maximum)(value, int(size))
@@ -177,13 +213,21 @@ def read_automaton(value: Any, d_vocab: int, d_vocab_out: int, n_ctx: int) -> Au
 
 def check_tables(task: Automaton, d_vocab: int, d_vocab_out: int, n_ctx: int) -> None:
     """Tables of one automaton, tokens that there are, and positions that the network has."""
-    require(isinstance(task.next, list) and 1 <= len(task.next) <= limits.MAX_LETTERS, "not a list of letters")
+    require(
+        isinstance(task.next, list) and 1 <= len(task.next) <= limits.MAX_LETTERS,
+        "not a list of letters",
+    )
     states, entries = 1, 0
 
     def table(rows: Any, what: str, height: int, below: int, width: int | None = None) -> None:
-        require(isinstance(rows, list) and len(rows) == height, f"{what}: a table that does not fit its letter")
+        require(
+            isinstance(rows, list) and len(rows) == height,
+            f"{what}: a table that does not fit its letter",
+        )
         wide = len(rows[0]) if width is None and isinstance(rows[0], list) else width
-        require(all(integers(row, what, wide, 0, below - 1) for row in rows), f"{what}: an empty table")
+        require(
+            all(integers(row, what, wide, 0, below - 1) for row in rows), f"{what}: an empty table"
+        )
 
     for letter, rows in enumerate(task.next):
         table(rows, f"letter {letter}", states, limits.MAX_STATES)
@@ -191,10 +235,19 @@ def check_tables(task: Automaton, d_vocab: int, d_vocab_out: int, n_ctx: int) ->
         require(entries <= limits.MAX_TABLE_ENTRIES, "an automaton that is too large")
         states = max(map(max, rows)) + 1
     require(task.answers and all(task.answers), "an answer without tokens")
-    require(all(0 <= x < d_vocab_out for answer in task.answers for x in answer), "an answer that is no token")
+    require(
+        all(0 <= x < d_vocab_out for answer in task.answers for x in answer),
+        "an answer that is no token",
+    )
     for source in task.fed:
         height, width = (1, 1) if isinstance(source, int) else shape_of(task, source[0])
-        table([[source]] if isinstance(source, int) else source[1], "a position", height, d_vocab, width)
+        table(
+            [[source]] if isinstance(source, int) else source[1],
+            "a position",
+            height,
+            d_vocab,
+            width,
+        )
     require(task.steps, "a task that asks nothing")
     for query, letter, right in task.steps:
         integers([query], "query", 1, 0, min(n_ctx, len(task.fed)) - 1)

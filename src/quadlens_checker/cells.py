@@ -1,8 +1,9 @@
 """Where attention leads from a cell: ratios of sums of one term per position, bounded over all words of the cell.
 
-From a query position with its own token, a coordinate of what a head writes is r = Σ_j w_j u_j / Σ_j w_j over the
-positions seen, and r ≥ τ exactly when Σ_j w_j (u_j - τ) ≥ 0. Terms of one letter are added up; the least sum over the
-letters below and above a cell is a shortest path over the automaton's states. Nothing is divided.
+From a query position with its own token, a coordinate of what a head writes is r = Σ_j w_j u_j /
+Σ_j w_j over the positions seen, and r ≥ τ exactly when Σ_j w_j (u_j - τ) ≥ 0. Terms of one letter
+are added up; the least sum over the letters below and above a cell is a shortest path over the
+automaton's states. Nothing is divided.
 """
 
 from bisect import bisect_right
@@ -91,7 +92,10 @@ def leaves_of(task: Automaton, cell: Cell, entry: Any) -> Iterator[tuple[Cell, i
     if entry is None or type(entry) is int:
         yield cell, entry
         return
-    require(isinstance(entry, list) and len(entry) == 2 and isinstance(entry[1], list), "an entry that is no cell")
+    require(
+        isinstance(entry, list) and len(entry) == 2 and isinstance(entry[1], list),
+        "an entry that is no cell",
+    )
     children = list(refined(task, cell, entry[0]))
     require(len(children) == len(entry[1]), "a refined cell that lacks cells, or has too many")
     for child, inner in zip(children, entry[1], strict=True):
@@ -102,9 +106,9 @@ def leaves_of(task: Automaton, cell: Cell, entry: Any) -> Iterator[tuple[Cell, i
 class View:
     """What a head sees from a position, by letter: which tokens a letter and the state before it bring.
 
-    tokens: for each letter the distinct tuples of tokens at its positions. index: number of the tuple, by letter, state
-    before it and letter. groups: for each letter sets of such tuples; edges: by letter and state, (state after, number
-    of the set of tuples that lead there).
+    tokens: for each letter the distinct tuples of tokens at its positions. index: number of the
+    tuple, by letter, state before it and letter. groups: for each letter sets of such tuples;
+    edges: by letter and state, (state after, number of the set of tuples that lead there).
     """
 
     constant: list[tuple[int, int]]
@@ -131,12 +135,20 @@ class View:
             groups: dict[tuple[int, ...], int] = {}
             index, edges = [], []
             for s, row in enumerate(after):
-                numbers = [known.setdefault(tuple([t[s][a] for t in here]), len(known)) for a in range(len(row))]
+                numbers = [
+                    known.setdefault(tuple([t[s][a] for t in here]), len(known))
+                    for a in range(len(row))
+                ]
                 reached: dict[int, set[int]] = {}
                 for number, state in zip(numbers, row, strict=True):
                     reached.setdefault(state, set()).add(number)
                 index.append(numbers)
-                edges.append([(e, groups.setdefault(tuple(sorted(g)), len(groups))) for e, g in reached.items()])
+                edges.append(
+                    [
+                        (e, groups.setdefault(tuple(sorted(g)), len(groups)))
+                        for e, g in reached.items()
+                    ]
+                )
             view.tokens.append(list(known))
             view.index.append(index)
             view.groups.append(list(groups))
@@ -150,7 +162,9 @@ class View:
 
     def placed(self, task: Automaton, cell: Cell) -> Placed:
         """A cell as it is seen."""
-        numbers = [(n, self.index[n][state][a]) for n, state, a in cell.path(task) if self.places[n]]
+        numbers = [
+            (n, self.index[n][state][a]) for n, state, a in cell.path(task) if self.places[n]
+        ]
         return Placed(cell.low, cell.state, numbers, cell.high, cell.after)
 
     def symbols(self, task: Automaton, cell: Cell) -> list[int]:
@@ -162,7 +176,9 @@ class View:
         by_letter = []
         for places, tuples in zip(self.places, self.tokens, strict=True):
             of = [terms[j] for j in places]
-            by_letter.append([sum([t[v] for t, v in zip(of, tokens, strict=True)]) for tokens in tuples])
+            by_letter.append(
+                [sum([t[v] for t, v in zip(of, tokens, strict=True)]) for tokens in tuples]
+            )
         return sum(terms[j][v] for j, v in self.constant), by_letter
 
 
@@ -181,12 +197,13 @@ class Attention:
     def ratio(self, values: Mapping[int, Mapping[int, tuple[int, int]]], sign: int) -> "Ratio":
         """The ratio of a coordinate (sign 1) or of its negative (-1); values: middle and error over 2^P.
 
-        u is rounded down to ū, an integer over 2^U. With |w - w̃| ≤ δ and |ū|, |τ| ≤ most, w (u - τ) ≥ w (ū - τ) ≥
-        w̃ (ū - τ) - 2 δ most.
+        u is rounded down to ū, an integer over 2^U. With |w - w̃| ≤ δ and |ū|, |τ| ≤ most, w (u -
+        τ) ≥ w (ū - τ) ≥ w̃ (ū - τ) - 2 δ most.
         """
         cut = P - COORDINATE_BITS
         lower = {
-            j: {v: (sign * values[j][v][0] - values[j][v][1]) >> cut for v in here} for j, here in self.weights.items()
+            j: {v: (sign * values[j][v][0] - values[j][v][1]) >> cut for v in here}
+            for j, here in self.weights.items()
         }
         most = max(max(map(abs, here.values())) for here in lower.values()) + 1
         terms = {
@@ -212,9 +229,9 @@ class Envelope:
         """Leave out the lines that are nowhere needed.
 
         Of lines with one w the least a is enough. With w₁ < w₂ < w₃ the second line is no more than
-        the first from τ₁₂ = (a₂ - a₁)/(w₂ - w₁) on, and the third from τ₁₃ = (a₃ - a₁)/(w₃ - w₁) on.
-        Where τ₁₃ ≤ τ₁₂ the second is not needed: before τ₁₂ it is more than the first, and from τ₁₂
-        on, which is not before τ₁₃, it is not less than the third. The lines that are left have
+        the first from τ₁₂ = (a₂ - a₁)/(w₂ - w₁) on, and the third from τ₁₃ = (a₃ - a₁)/(w₃ - w₁)
+        on. Where τ₁₃ ≤ τ₁₂ the second is not needed: before τ₁₂ it is more than the first, and from
+        τ₁₂ on, which is not before τ₁₃, it is not less than the third. The lines that are left have
         τ₁₂ < τ₁₃, hence τ₁₂ < τ₂₃: each is least from its start to the next one's.
         """
         kept: list[tuple[int, int]] = []

@@ -1,6 +1,7 @@
 """The exact collapse, and what float32 execution can change of it.
 
-The model file, read as real numbers, is logit(a,b,c) = Σ_i W_L[c,i] ReLU(U_a[a,i] + U_b[b,i]) + S_a[a,c] + S_b[b,c].
+The model file, read as real numbers, is logit(a,b,c) = Σ_i W_L[c,i] ReLU(U_a[a,i] + U_b[b,i]) +
+S_a[a,c] + S_b[b,c].
 """
 
 from dataclasses import dataclass, replace
@@ -24,7 +25,12 @@ from quadlens_checker.matrices import (
 from quadlens_checker.model_file import Config, Tensors
 from quadlens_checker.reading import Clock, require
 
-DEGREES = {"relu": 1, "abs": 1, "square": 2, "quartic": 4}  # of the activations that are exact in integers
+DEGREES = {
+    "relu": 1,
+    "abs": 1,
+    "square": 2,
+    "quartic": 4,
+}  # of the activations that are exact in integers
 Weights = dict[str, Matrix]  # by their last names: W_E, W_pos, …
 
 
@@ -63,12 +69,17 @@ def used_weights(config: Config, tensors: Tensors) -> Weights:
     heights = {"W_E": config.tokens[-1][1], "W_pos": len(config.tokens)}
     widths = {"W_U": config.p, "b_U": config.p}
     short = {name.split(".")[-1]: tensor for name, tensor in tensors.items()}
-    return {name: matrix(*tensor, heights.get(name), widths.get(name)) for name, tensor in short.items()}
+    return {
+        name: matrix(*tensor, heights.get(name), widths.get(name)) for name, tensor in short.items()
+    }
 
 
 def token_streams(config: Config, weights: Weights) -> list[Matrix]:
     """The residual stream before attention: for each position one row per token that it may hold."""
-    return [plus(rows(weights["W_E"], *t), rows(weights["W_pos"], n, n + 1)) for n, t in enumerate(config.tokens)]
+    return [
+        plus(rows(weights["W_E"], *t), rows(weights["W_pos"], n, n + 1))
+        for n, t in enumerate(config.tokens)
+    ]
 
 
 def residual_streams(config: Config, weights: Weights, clock: Clock) -> list[Matrix]:
@@ -98,15 +109,26 @@ def skip_terms(weights: Weights, from_a: Matrix, from_b: Matrix, clock: Clock) -
 def collapse_transformer(config: Config, weights: Weights, clock: Clock) -> list[Matrix]:
     """U_a, U_b, W_out W_U, S_a, S_b for the token rows of the config."""
     from_a, from_b = residual_streams(config, weights, clock)
-    U_a, U_b = times(from_a, weights["W_in"], clock), plus(times(from_b, weights["W_in"], clock), weights["b_in"])
-    return [U_a, U_b, times(weights["W_out"], weights["W_U"], clock), *skip_terms(weights, from_a, from_b, clock)]
+    U_a, U_b = (
+        times(from_a, weights["W_in"], clock),
+        plus(times(from_b, weights["W_in"], clock), weights["b_in"]),
+    )
+    return [
+        U_a,
+        U_b,
+        times(weights["W_out"], weights["W_U"], clock),
+        *skip_terms(weights, from_a, from_b, clock),
+    ]
 
 
-def float32_error(config: Config, tensors: Tensors, weights: Weights, clock: Clock) -> Fraction | None:
+def float32_error(
+    config: Config, tensors: Tensors, weights: Weights, clock: Clock
+) -> Fraction | None:
     """An upper bound of |float32 logit - real logit| for any order of evaluation; None when there is none.
 
-    γ (M + N G / 2^102): N roundings on the longest path, γ = N / (2^24 - N); M is the collapse on absolute values at
-    the largest tokens; G, the product of 1 + n max|w| over all weights (n terms in a sum), bounds over- and underflow.
+    γ (M + N G / 2^102): N roundings on the longest path, γ = N / (2^24 - N); M is the collapse on
+    absolute values at the largest tokens; G, the product of 1 + n max|w| over all weights (n terms
+    in a sum), bounds over- and underflow.
     """
     d, mixed, d_mlp = config.d_model, config.n_heads * config.d_head, config.d_mlp
     mlp, alphas = config.architecture == "mlp", tuple(map(abs, config.attention))
@@ -119,14 +141,18 @@ def float32_error(config: Config, tensors: Tensors, weights: Weights, clock: Clo
         return None
     size = {name: absolute(x) for name, x in weights.items()}
     if mlp:
-        U_a, U_b = (([column_maxima(size[name], 0, config.p)], size[name][1]) for name in ("W_a", "W_b"))
+        U_a, U_b = (
+            ([column_maxima(size[name], 0, config.p)], size[name][1]) for name in ("W_a", "W_b")
+        )
         U_b = plus(U_b, size["b_in"]) if config.bias else U_b
         logits = times(plus(U_a, U_b), size["W_out"], clock)
         logits = plus(logits, size["b_out"]) if config.bias else logits
     else:
         largest = [column_maxima(size["W_E"], *token) for token in config.tokens]
         size["W_E"] = largest, size["W_E"][1]
-        one_each = replace(config, attention=alphas, tokens=tuple((n, n + 1) for n in range(len(largest))))
+        one_each = replace(
+            config, attention=alphas, tokens=tuple((n, n + 1) for n in range(len(largest)))
+        )
         U_a, U_b, out, S_a, S_b = collapse_transformer(one_each, size, clock)
         logits = plus(plus(times(plus(U_a, U_b), out, clock), S_a), S_b)
     M = Fraction(max(logits[0][0]), 1 << logits[1])
@@ -153,7 +179,12 @@ def collapse(config: Config, tensors: Tensors, hints: Any, clock: Clock) -> Mode
     shift_u, degree = max(U_a[1], U_b[1]), DEGREES[activation]
     shift = max(degree * shift_u + out[1], S_a[1], S_b[1])
     shift_w = shift - degree * shift_u
-    A, B, SA, SB = at_shift(U_a, shift_u), at_shift(U_b, shift_u), at_shift(S_a, shift), at_shift(S_b, shift)
+    A, B, SA, SB = (
+        at_shift(U_a, shift_u),
+        at_shift(U_b, shift_u),
+        at_shift(S_a, shift),
+        at_shift(S_b, shift),
+    )
     error = float32_error(config, tensors, weights, clock)
     W = at_shift(transposed(out), shift_w)
     return Model(p, config.d_mlp, activation, A, B, W, SA, SB, shift, shift_w, error)
@@ -166,7 +197,10 @@ def with_relu(model: Model) -> Model:
     require(model.activation == "abs", "arcs are for relu and |x|")
     W = model.W_L
     SA, SB = (
-        [[s - sum(map(mul, u, w)) for s, w in zip(row, W, strict=True)] for row, u in zip(S, U, strict=True)]
+        [
+            [s - sum(map(mul, u, w)) for s, w in zip(row, W, strict=True)]
+            for row, u in zip(S, U, strict=True)
+        ]
         for S, U in ((model.S_a, model.U_a), (model.S_b, model.U_b))
     )
     return replace(model, W_L=[[2 * w for w in row] for row in W], S_a=SA, S_b=SB)

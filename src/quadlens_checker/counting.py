@@ -1,14 +1,16 @@
 """Words on both sides of a plane: a leaf that is neither right nor wrong as a whole, and how many of its words are.
 
-On the box of a leaf φ(r) = Σ_k g_k r_k. Points with φ ≥ `right` are proved right and points with φ ≤ `wrong` wrong
-(`tail.beyond`). For a word r_h = N_h / E_h, so that with S_h = g_h · N_h - ρ_h E_h and any Ē_h > 0
+On the box of a leaf φ(r) = Σ_k g_k r_k. Points with φ ≥ `right` are proved right and points with φ
+≤ `wrong` wrong (`tail.beyond`). For a word r_h = N_h / E_h, so that with S_h = g_h · N_h - ρ_h E_h
+and any Ē_h > 0
 
     φ - Σ_h ρ_h = Σ_h S_h / E_h = T + Σ_h (S_h / E_h) (Ē_h - E_h) / Ē_h,     T = Σ_h S_h / Ē_h,
 
-and S_h / E_h = g_h · r_h - ρ_h. With d_h ≥ |Ē_h - E_h| on all words of the cells, T is within e = Σ_h d_h/Ē_h max
+and S_h / E_h = g_h · r_h - ρ_h. With d_h ≥ |Ē_h - E_h| on all words of the cells, T is within e =
+Σ_h d_h/Ē_h max
 |g_h · r_h - ρ_h| of φ - Σ_h ρ_h, the maximum over the box. Of one head φ - ρ ≥ θ is S ≥ θ E, and so T ≥ θ + |θ| d/Ē is
-enough. T is a sum of one term per letter, which is rounded down to whole bins: words are counted by their sum of bins,
-in one integer with as many bits for each bin as hold the number of all words.
+enough. T is a sum of one term per letter, which is rounded down to whole bins: words are counted by
+their sum of bins, in one integer with as many bits for each bin as hold the number of all words.
 """
 
 from collections import Counter
@@ -48,7 +50,9 @@ class Plane(NamedTuple):
         most = limits.LARGEST_HINT
         slope = integers(leaf["slope"], "slope", coordinates, -most, most)
         at = integers(leaf["at"], "at", heads, -most, most)
-        right, wrong, width = integers([leaf[name] for name in ("right", "wrong", "bin")], "plane", 3, -most, most)
+        right, wrong, width = integers(
+            [leaf[name] for name in ("right", "wrong", "bin")], "plane", 3, -most, most
+        )
         least, largest = integers(leaf["words"], "words", 2, 0, inputs)
         require(width > 0, "bins without width")
         return cls(slope, at, right, wrong, width, (least, largest))
@@ -87,10 +91,13 @@ class Head:
         low, high = self._ends
         return min(low.least(cell) for cell in cells), -min(high.least(cell) for cell in cells)
 
-    def terms(self, slope: list[int], at: int, bits: int, middle: int) -> list[tuple[int, list[list[int]]]]:
+    def terms(
+        self, slope: list[int], at: int, bits: int, middle: int
+    ) -> list[tuple[int, list[list[int]]]]:
         """Bounds over 2^U, lower ones and then upper ones, of w (g · u - ρ) / Ē, as `View.sums` adds them up.
 
-        With x_low ≤ g · u - ρ ≤ x_high and |w - w̃| ≤ δ, w x is between w̃ x_low - δ |x_low| and w̃ x_high + δ |x_high|.
+        With x_low ≤ g · u - ρ ≤ x_high and |w - w̃| ≤ δ, w x is between w̃ x_low - δ |x_low| and w̃
+        x_high + δ |x_high|.
         """
         cut, size, bounds = bits + P - U, sum(map(abs, slope)), []
         for sign in (1, -1):
@@ -103,7 +110,12 @@ class Head:
                     low = (sign * x - size * e) >> cut
                     terms[j][v] = w * low - weight_error(w) * abs(low)
             constant, sums = self.view.sums(terms)
-            bounds.append((sign * (constant // middle), [[sign * (x // middle) for x in here] for here in sums]))
+            bounds.append(
+                (
+                    sign * (constant // middle),
+                    [[sign * (x // middle) for x in here] for here in sums],
+                )
+            )
         return bounds
 
 
@@ -114,7 +126,10 @@ class Spread:
         """Of the letters before `low` and from `high` on; bins are by letter, state before it and letter."""
         self.bits, self.known = task.inputs.bit_length() + 1, dict[tuple[int, int, int], int]()
         self.offset = self.total = 0
-        self.below, self.above = Counter({0: 1}), dict.fromkeys(range(1 + max(map(max, task.next[-1]))), 1)
+        self.below, self.above = (
+            Counter({0: 1}),
+            dict.fromkeys(range(1 + max(map(max, task.next[-1]))), 1),
+        )
         for n in range(low):
             sums = Counter[int]()
             for (state, after, x), many in self._ways(task.next[n], bins[n]).items():
@@ -130,7 +145,9 @@ class Spread:
         """By state before a letter, state after it and bins above its least, how many letters there are."""
         least, most = min(map(min, bins)), max(map(max, bins))
         self.offset, self.total = self.offset + least, self.total + most - least
-        require(self.total < limits.MAX_BINS, f"words are spread over more than {limits.MAX_BINS} bins")
+        require(
+            self.total < limits.MAX_BINS, f"words are spread over more than {limits.MAX_BINS} bins"
+        )
         return Counter(
             (state, after, x - least)
             for state, rows in enumerate(zip(table, bins, strict=True))
@@ -140,7 +157,8 @@ class Spread:
     def from_on(self, state: int, after: int, least: int) -> int:
         """How many words have these states at the window's ends and a sum of at least so many bins.
 
-        2^bits is 1 modulo 2^bits - 1, and there are fewer words than that: the remainder is the sum of all bins.
+        2^bits is 1 modulo 2^bits - 1, and there are fewer words than that: the remainder is the sum
+        of all bins.
         """
         key = state, after, max(least - self.offset, 0)
         if key not in self.known:
@@ -150,14 +168,22 @@ class Spread:
 
 
 def counted(
-    task: Automaton, heads: list[Head], plane: Plane, box: list[tuple[int, int]], cells: list[Cell], bits: int
+    task: Automaton,
+    heads: list[Head],
+    plane: Plane,
+    box: list[tuple[int, int]],
+    cells: list[Cell],
+    bits: int,
 ) -> tuple[int, int] | None:
     """At least how many words of these cells have φ ≤ wrong, and at most how many have not φ ≥ right; None if unknown.
 
     All cells have the same window; the box is over 2^bits.
     """
     low, high = cells[0].low, cells[0].high
-    require(all((cell.low, cell.high) == (low, high) for cell in cells), "counted cells of several windows")
+    require(
+        all((cell.low, cell.high) == (low, high) for cell in cells),
+        "counted cells of several windows",
+    )
     tables = [[[[0] * len(row) for row in after] for after in task.next] for _ in "lh"]
     constants, sides, place = [0, 0], list[tuple[int, int, int]](), 0
     for head, rho in zip(heads, plane.at, strict=True):
@@ -167,15 +193,27 @@ def counted(
         if least <= 0:
             return None
         middle = (least + most) // 2
-        lowest = sum(min(g * a, g * b) for g, (a, b) in zip(slope, ends, strict=True)) - (rho << bits)
-        largest = sum(max(g * a, g * b) for g, (a, b) in zip(slope, ends, strict=True)) - (rho << bits)
-        sides.append((middle, max(most - middle, middle - least) + 1, at_units(max(-lowest, largest, 0), 2 * bits)))
+        lowest = sum(min(g * a, g * b) for g, (a, b) in zip(slope, ends, strict=True)) - (
+            rho << bits
+        )
+        largest = sum(max(g * a, g * b) for g, (a, b) in zip(slope, ends, strict=True)) - (
+            rho << bits
+        )
+        sides.append(
+            (
+                middle,
+                max(most - middle, middle - least) + 1,
+                at_units(max(-lowest, largest, 0), 2 * bits),
+            )
+        )
         for side, (constant, sums) in enumerate(head.terms(slope, rho, bits, middle)):
             constants[side] += constant
             for table, index, here in zip(tables[side], head.view.index, sums, strict=True):
                 for row, numbers in zip(table, index, strict=True):
                     row[:] = [x + here[number] for x, number in zip(row, numbers, strict=True)]
-    ends_of = [at_units(end, bits) - at_units(sum(plane.at), bits) for end in (plane.right, plane.wrong)]
+    ends_of = [
+        at_units(end, bits) - at_units(sum(plane.at), bits) for end in (plane.right, plane.wrong)
+    ]
     if len(heads) == 1:
         errors = [-(-side[1] * abs(end) // side[0]) for end in ends_of for side in sides]
     else:
@@ -184,7 +222,11 @@ def counted(
     outside = [*range(low), *range(high, len(task.next))]
     seen = [n for n in outside if any(head.view.places[n] for head in heads)]
     loose = sum(
-        max(b - a for rows in zip(tables[0][n], tables[1][n], strict=True) for a, b in zip(*rows, strict=True))
+        max(
+            b - a
+            for rows in zip(tables[0][n], tables[1][n], strict=True)
+            for a, b in zip(*rows, strict=True)
+        )
         for n in seen
     )
     bins = [[[x // width for x in row] for row in table] for table in tables[0]]

@@ -6,7 +6,14 @@ Each function takes the ends l ≤ h of the interval and gives (α, p, v, δ).
 import math
 from functools import cache
 
-from quadlens_checker.activations import CUBICS, ONE, ROOT, Coefficients, fixed_exponential, logistic
+from quadlens_checker.activations import (
+    CUBICS,
+    ONE,
+    ROOT,
+    Coefficients,
+    fixed_exponential,
+    logistic,
+)
 from quadlens_checker.exponential import BITS
 from quadlens_checker.limits import GRID_BITS, TAIL_BITS
 
@@ -17,7 +24,9 @@ STEP, HALF = Q - GRID_BITS, 1 << (Q - GRID_BITS - 1)
 CELL_BITS, CELLS = 3, 128  # |σ''| is bounded on cells of width 1/8 up to 16, and beyond
 WIDE, PIECES = UNIT >> 4, 8
 VALUE_ERROR, SLOPE_ERROR = (UNIT >> 40) + 4, (UNIT >> 27)
-BEND_NUMERATOR, BEND_DENOMINATOR = (0.044715).as_integer_ratio()  # of the gelu by tanh, as float64 has it
+BEND_NUMERATOR, BEND_DENOMINATOR = (
+    0.044715
+).as_integer_ratio()  # of the gelu by tanh, as float64 has it
 
 
 @cache
@@ -30,9 +39,10 @@ def coefficients(name: str, j: int) -> Coefficients:
 def tangent(name: str, x: int) -> tuple[int, int]:
     """(v, α) with |σ(x) - v| ≤ VALUE_ERROR and |σ'(x) - α| ≤ SLOPE_ERROR.
 
-    The cubic around the nearest grid point, as `activations.by_cubics` has it and proves; the slope is that cubic's,
-    within C |t|³/6 ≤ 16 2^-30/6 of σ', its roundings aside. Beyond the last place σ is max(x, 0) up to 2^-60, and so
-    are its slopes: silu' - 1 = s - 1 + x s' and gelu' - 1 = Φ - 1 + x φ.
+    The cubic around the nearest grid point, as `activations.by_cubics` has it and proves; the slope
+    is that cubic's, within C |t|³/6 ≤ 16 2^-30/6 of σ', its roundings aside. Beyond the last place
+    σ is max(x, 0) up to 2^-60, and so are its slopes: silu' - 1 = s - 1 + x s' and gelu' - 1 = Φ -
+    1 + x φ.
     """
     if name == "gelu_tanh":
         return tangent_by_tanh(x)
@@ -64,14 +74,19 @@ def tangent_by_tanh(x: int) -> tuple[int, int]:
 def bend(name: str, near: int, far: int) -> int:
     """No less than |σ''(x)| for near ≤ 2^CELL_BITS |x| ≤ far.
 
-    gelu'' = (2 - x²) φ(x); silu'' = s' (2 + x (1 - 2s)), where x (1 - 2s) lies in -|x| … 0; and of x s(v) it is
-    2 s' v' + x (s'' v'² + s' v''), where |s''| ≤ s'. φ, s' and s'(v) fall with |x|, and v' and v'' grow.
+    gelu'' = (2 - x²) φ(x); silu'' = s' (2 + x (1 - 2s)), where x (1 - 2s) lies in -|x| … 0; and of
+    x s(v) it is 2 s' v' + x (s'' v'² + s' v''), where |s''| ≤ s'. φ, s' and s'(v) fall with |x|,
+    and v' and v'' grow.
     """
     slack = 1 << (BITS - 80)
     unit = 1 << CELL_BITS
     if name == "gelu":
         density = (fixed_exponential(-near * near, 2 * unit * unit) * ROOT >> BITS) + slack
-        most = max(abs(2 * unit * unit - near * near), abs(2 * unit * unit - far * far), 0 if near else 2 * unit * unit)
+        most = max(
+            abs(2 * unit * unit - near * near),
+            abs(2 * unit * unit - far * far),
+            0 if near else 2 * unit * unit,
+        )
         return (density * most >> (2 * CELL_BITS + BITS - Q)) + 1
     if name == "silu":
         first = logistic(near, unit)[1] + slack
@@ -80,7 +95,9 @@ def bend(name: str, near: int, far: int) -> int:
     x, root = far << (Q - CELL_BITS), (4 * ROOT >> (BITS - Q)) + 1
     slope = (root * (UNIT + 3 * (x * x >> Q) * BEND_NUMERATOR // BEND_DENOMINATOR + 2) >> Q) + 1
     second = (root * (6 * x * BEND_NUMERATOR // BEND_DENOMINATOR + 1) >> Q) + 1
-    return ((first >> (BITS - Q)) + 1) * (2 * slope + (x * ((slope * slope >> Q) + second + 1) >> Q) + 1) // UNIT + 1
+    return ((first >> (BITS - Q)) + 1) * (
+        2 * slope + (x * ((slope * slope >> Q) + second + 1) >> Q) + 1
+    ) // UNIT + 1
 
 
 def most_bend(name: str, low: int, high: int) -> int:
@@ -113,7 +130,12 @@ def activation(name: str, low: int, high: int) -> Line:
 
 def off_tangent(name: str, low: int, high: int, slopes: int, r: int) -> int:
     """What σ on low … high, at most r from a point, is off a line there whose slope is off by `slopes` at the point."""
-    return (most_bend(name, low, high) * r // UNIT * r >> (Q + 1)) + (slopes * r >> Q) + VALUE_ERROR + 3
+    return (
+        (most_bend(name, low, high) * r // UNIT * r >> (Q + 1))
+        + (slopes * r >> Q)
+        + VALUE_ERROR
+        + 3
+    )
 
 
 def chord(name: str, low: int, high: int) -> Line:
@@ -146,8 +168,8 @@ def parallel_to(low: int, high: int) -> int:
 def inverse_root(low: int, high: int) -> Line:
     """1/√x, low > 0, by a line as steep as its chord: 1/√x is convex, so that less the line it is largest at an end.
 
-    It is above its tangent at any p, here about where that is parallel: with v … v + 1 the value at p the tangent's
-    slope -v³/2 is within `off` = 3 (v + 1)²/2 + 3 units of α.
+    It is above its tangent at any p, here about where that is parallel: with v … v + 1 the value at
+    p the tangent's slope -v³/2 is within `off` = 3 (v + 1)²/2 + 3 units of α.
     """
     at_low, at_high = (math.isqrt((1 << (3 * Q)) // x) for x in (low, high))
     p = (low + high) // 2

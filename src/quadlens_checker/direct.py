@@ -1,7 +1,8 @@
 """Sums over all neurons, added up directly: every logit (`brute`), or a low-rank form of W_L (`moments` without arcs).
 
-Where attention is constant and σ rational, everything is exact. Else tables are rounded to 2^-q, gates to 2^-64, and
-σ is enclosed (`enclose`); one number bounds what all of this can change of the difference of two logits.
+Where attention is constant and σ rational, everything is exact. Else tables are rounded to 2^-q,
+gates to 2^-64, and σ is enclosed (`enclose`); one number bounds what all of this can change of the
+difference of two logits.
 """
 
 import math
@@ -58,9 +59,10 @@ PRE_BYTES, WORD = 16, 64  # of a field of pre-activations, whose upper half is l
 class Layers:
     """The hidden layer of every input, and what passes by it, in integers.
 
-    rows: for each input in order σ̄ of every neuron, and the skip term of every answer as fields of the size given.
-    most, most_skip: no σ̄ and no skip term is larger. W_L: by answer, over 2^shift_w; scores are over 2^shift.
-    loss: for two answers, what Σ_i W_L[c,i] σ̄_i + skip can be off the difference of their logits, over 2^shift.
+    rows: for each input in order σ̄ of every neuron, and the skip term of every answer as fields of
+    the size given. most, most_skip: no σ̄ and no skip term is larger. W_L: by answer, over
+    2^shift_w; scores are over 2^shift. loss: for two answers, what Σ_i W_L[c,i] σ̄_i + skip can be
+    off the difference of their logits, over 2^shift.
     """
 
     p: int
@@ -106,32 +108,42 @@ def size_of(x: Matrix) -> Fraction:
     return Fraction(largest(x[0]), 1 << x[1])
 
 
-def gated_tables(config: Config, weights: Weights, clock: Clock) -> list[tuple[int, Matrix, Matrix]]:
+def gated_tables(
+    config: Config, weights: Weights, clock: Clock
+) -> list[tuple[int, Matrix, Matrix]]:
     """For each head and position seen: the position, and what its tokens add to pre-activations and to logits."""
-    d, dh, streams, tables_of_heads = config.d_model, config.d_head, token_streams(config, weights), []
+    d, dh, streams, tables_of_heads = (
+        config.d_model,
+        config.d_head,
+        token_streams(config, weights),
+        [],
+    )
     for h in range(config.n_heads):
         V, b_V = rows(weights["W_V"], h * d, h * d + d), rows(weights["b_V"], h, h + 1)
         out = rows(weights["W_O"], h * dh, h * dh + dh)
         for t, x in enumerate(streams[: config.seen]):
             written = times(plus(times(x, V, clock), b_V), out, clock)
-            tables_of_heads.append((t, times(written, weights["W_in"], clock), times(written, weights["W_U"], clock)))
+            tables_of_heads.append(
+                (t, times(written, weights["W_in"], clock), times(written, weights["W_U"], clock))
+            )
     return tables_of_heads
 
 
 def enclose(config: Config, tensors: Tensors, clock: Clock) -> Layers:
     """The hidden layer over 2^q, from rounded tables, enclosed gates and an enclosed σ.
 
-    pre = U_a + U_b + Σ_g γ_g U_g over heads and positions g (there are T), and skip = S_a + S_b + Σ_g γ_g S_g,
-    exactly. Gates: |γ_g - Γ_g/2^64| ≤ ε and Σ_g |γ_g| = H |scale|, so Σ_g |Γ_g/2^64| ≤ Γ = H |scale| + T ε. Tables
-    are rounded to the nearest multiple of 2^-q. Then p̄re, the sum with Γ_g and rounded tables, rounded down to
-    2^-q, is within
+    pre = U_a + U_b + Σ_g γ_g U_g over heads and positions g (there are T), and skip = S_a + S_b +
+    Σ_g γ_g S_g, exactly. Gates: |γ_g - Γ_g/2^64| ≤ ε and Σ_g |γ_g| = H |scale|, so Σ_g |Γ_g/2^64| ≤
+    Γ = H |scale| + T ε. Tables are rounded to the nearest multiple of 2^-q. Then p̄re, the sum with
+    Γ_g and rounded tables, rounded down to 2^-q, is within
         δ = 2^-q + T ε max|U_g| + Γ 2^-(q+1) + 2^-q
-    of pre: for U_a and U_b, for the gates, for the rounded U_g, and for rounding down. σ̄ of p̄re is within e =
-    slope δ + error of σ(pre) (`enclosed`; p̄re and pre are at most `most`, as q ≥ 10). With s_i the spread of
-    W_L[·,i] and W_L rounded to 2^-w the difference of two logits is then off by at most
+    of pre: for U_a and U_b, for the gates, for the rounded U_g, and for rounding down. σ̄ of p̄re
+    is within e = slope δ + error of σ(pre) (`enclosed`; p̄re and pre are at most `most`, as q ≥
+    10). With s_i the spread of W_L[·,i] and W_L rounded to 2^-w the difference of two logits is
+    then off by at most
         e Σ_i s_i + 2^-w d_mlp max|σ̄| + 2 (2^-q + Γ 2^-(q+1) + T ε max|S_g|)
-    for σ, for W_L (half of 2^-w for each answer), and for the skip terms of two answers; w is 64, and as much more as
-    max|σ̄| is beyond 2^20.
+    for σ, for W_L (half of 2^-w for each answer), and for the skip terms of two answers; w is 64,
+    and as much more as max|σ̄| is beyond 2^20.
     """
     p, d_mlp = config.p, config.d_mlp
     clock(collapse_work(config))
@@ -139,14 +151,20 @@ def enclose(config: Config, tensors: Tensors, clock: Clock) -> Layers:
     U_a, U_b, out, S_a, S_b = tables(config, weights, clock)
     gates = None if config.softmax is None else read_gates(config, config.softmax, weights, clock)
     gated = [] if gates is None else gated_tables(config, weights, clock)
-    epsilon, scale = (gates.error, abs(Fraction(gates.scale))) if gates else (Fraction(0), Fraction(0))
+    epsilon, scale = (
+        (gates.error, abs(Fraction(gates.scale))) if gates else (Fraction(0), Fraction(0))
+    )
     lost, total = len(gated) * epsilon, config.n_heads * scale + len(gated) * epsilon
     U_g = max((size_of(U) for _, U, _ in gated), default=Fraction(0))
     S_g = max((size_of(S) for _, _, S in gated), default=Fraction(0))
     most = math.ceil(size_of(U_a) + size_of(U_b) + total * (U_g + 1)) + 2
     sigma = enclosed(config.activation, limits.WIDE_BITS, most)
-    q = limits.PRE_BITS - most.bit_length()  # |p̄re| 2^(q + 64) is below 2^126, which a field of 16 bytes holds
-    wide = q <= limits.GRID_BITS or sigma.slope * (2 + total / 2) > Fraction(2) ** (q - limits.LOSS_BITS)
+    q = (
+        limits.PRE_BITS - most.bit_length()
+    )  # |p̄re| 2^(q + 64) is below 2^126, which a field of 16 bytes holds
+    wide = q <= limits.GRID_BITS or sigma.slope * (2 + total / 2) > Fraction(2) ** (
+        q - limits.LOSS_BITS
+    )
     if wide:  # fields are as wide as it takes
         q = limits.WIDE_BITS
     pre_bytes = field_size(most << (q + limits.GATE_BITS + 1)) if wide else PRE_BYTES
@@ -167,14 +185,21 @@ def enclose(config: Config, tensors: Tensors, clock: Clock) -> Layers:
         A, B = ([x << above for x in packs(U, pre_bytes)] for U in (U_a, U_b))
         SA, SB = ([x << above for x in packs(S, size)] for S in (S_a, S_b))
         places = [t for t, _, _ in gated]
-        U, S = [packs(U_g, pre_bytes) for _, U_g, _ in gated], [packs(S_g, size) for _, _, S_g in gated]
+        U, S = (
+            [packs(U_g, pre_bytes) for _, U_g, _ in gated],
+            [packs(S_g, size) for _, _, S_g in gated],
+        )
         for a in range(p):
             for b in range(p):
                 pre, skip, tokens = A[a] + B[b], SA[a] + SB[b], (a, b, 0)
                 if gates is not None:
                     for gate, t, u, s in zip(gates.of(a, b), places, U, S, strict=True):
                         pre, skip = pre + gate * u[tokens[t]], skip + gate * s[tokens[t]]
-                words = [x >> above for x in unpacked(pre, d_mlp, pre_bytes)] if wide else upper_words(pre, d_mlp)
+                words = (
+                    [x >> above for x in unpacked(pre, d_mlp, pre_bytes)]
+                    if wide
+                    else upper_words(pre, d_mlp)
+                )
                 yield sigma.apply(words), skip << finer
 
     return Layers(
@@ -198,7 +223,9 @@ def by_brute_force(layers: Layers, hints: Any, clock: Clock) -> Bounds:
     keys(hints, (), "hints")
     size = field_size(layers.most, largest(layers.W_L), layers.d_mlp, plus=layers.most_skip)
     columns = [packed(column, size) for column in zip(*layers.W_L, strict=True)]
-    sums = (sum(map(mul, layer, columns)) + skip for layer, skip in ticking(layers.rows(size), clock))
+    sums = (
+        sum(map(mul, layer, columns)) + skip for layer, skip in ticking(layers.rows(size), clock)
+    )
     bounds = ((unpacked(fields, layers.p, size), layers.loss) for fields in sums)
     return Bounds(bounds, layers.shift)
 
@@ -209,7 +236,10 @@ def by_moments(layers: Layers, hints: Any, clock: Clock) -> Bounds:
     p, d_mlp = layers.p, layers.d_mlp
     B, M, finer, spread, exact = read_low_rank(hints, layers.W_L, layers.shift_w, clock)
     rank, of_h = len(B), (layers.most, largest(M), d_mlp)
-    size_h, size = field_size(*of_h), field_size(*of_h, largest(B), rank, plus=layers.most_skip << finer)
+    size_h, size = (
+        field_size(*of_h),
+        field_size(*of_h, largest(B), rank, plus=layers.most_skip << finer),
+    )
     of_neuron = list(zip(*M, strict=True)) or [()] * d_mlp
     neurons, functions = [packed(m, size_h) for m in of_neuron], [packed(row, size) for row in B]
 

@@ -11,11 +11,11 @@ HALVINGS, DEGREE = 8, 12
 def twice_atanh(z: int, bits: int) -> int:
     """2 atanh(x) = log((1+x)/(1-x)) of x = z/2^bits, 0 ≤ x ≤ 1/3, bits ≥ 80: too small by 0 … `bits` in the last place.
 
-    The series is 2 Σ x^(2j+1)/(2j+1). x² is rounded down, and so is each power: of a power's error less than 1/9
-    reaches the next, rounding x² adds at most 1/3 and rounding the power 1, so that no power is more than 3/2 too
-    small. A term is then at most 2 (3/2)/3 + 2 = 3 too small (the first at most 2). It ends when a power is 0; what
-    is left out is then below 2 (3/2)(9/8)/3 < 2. The powers fall by 9 > 2^3.16, so there are at most bits/3.16 + 1:
-    3 bits/3.16 + 4 < bits. ∎
+    The series is 2 Σ x^(2j+1)/(2j+1). x² is rounded down, and so is each power: of a power's error
+    less than 1/9 reaches the next, rounding x² adds at most 1/3 and rounding the power 1, so that
+    no power is more than 3/2 too small. A term is then at most 2 (3/2)/3 + 2 = 3 too small (the
+    first at most 2). It ends when a power is 0; what is left out is then below 2 (3/2)(9/8)/3 < 2.
+    The powers fall by 9 > 2^3.16, so there are at most bits/3.16 + 1: 3 bits/3.16 + 4 < bits. ∎
     """
     square, power, total, odd = z * z >> bits, z, 0, 1
     while power:
@@ -40,14 +40,15 @@ LOG2 = log2_below()
 def exponential(numerator: int, denominator: int) -> tuple[int, int]:
     """(m, k) with |m 2^(k - BITS) / e^y - 1| ≤ 2^-110 and 2^(BITS-1) ≤ m < 2^(BITS+1), for y = numerator/denominator.
 
-    With F = BITS: Y = ⌊y 2^F⌋, and R = 2^64 Y - k LOG2 lies in 0 … LOG2 - 1. For |y| < 2^60, |k| < 2^61 and so y = k
-    log 2 + r + τ, r = R/2^(F+64) in [0, log 2), |τ| ≤ 2^-F + |k| 2^-(F+64) < 2^-(F-1). z = ⌊R/2^72⌋ is r/2^8 over
-    2^F, less than 1 too small; 2^8 times that is less than 2^(8-F) in r. Horner's rule for Σ_{n≤12} x^n/n!, x =
-    z/2^F < 2^-8: a step rounds down once, by less than 1, and divides the error of the step before by more than 256;
-    what is not summed is below 2 x^13/13! < 2^-130. Each is less than 2 2^-F, and the sum is at least 1, so its
-    relative error is below 3 2^-F. A squaring doubles the relative error and adds less than 2^-F: after eight it is
-    below (3 2^8 + 2^8) 2^-F = 2^(10-F). In all: 2^(10-F) + 2^(8-F) + 2^(1-F) < 2^(11-F) = 2^-117, and 1.01 times
-    that in the quotient. ∎
+    With F = BITS: Y = ⌊y 2^F⌋, and R = 2^64 Y - k LOG2 lies in 0 … LOG2 - 1. For |y| < 2^60, |k| <
+    2^61 and so y = k log 2 + r + τ, r = R/2^(F+64) in [0, log 2), |τ| ≤ 2^-F + |k| 2^-(F+64) <
+    2^-(F-1). z = ⌊R/2^72⌋ is r/2^8 over 2^F, less than 1 too small; 2^8 times that is less than
+    2^(8-F) in r. Horner's rule for Σ_{n≤12} x^n/n!, x = z/2^F < 2^-8: a step rounds down once, by
+    less than 1, and divides the error of the step before by more than 256; what is not summed is
+    below 2 x^13/13! < 2^-130. Each is less than 2 2^-F, and the sum is at least 1, so its relative
+    error is below 3 2^-F. A squaring doubles the relative error and adds less than 2^-F: after
+    eight it is below (3 2^8 + 2^8) 2^-F = 2^(10-F). In all: 2^(10-F) + 2^(8-F) + 2^(1-F) < 2^(11-F)
+    = 2^-117, and 1.01 times that in the quotient. ∎
     """
     if abs(numerator) >= denominator * LARGEST:
         raise OverflowError("an exponential of more than 2^60")

@@ -17,9 +17,8 @@ from quadlens_checker.reading import Clock, require, ticking
 class Gates:
     """The gates of all inputs.
 
-    powers: for each head and each position seen, e^score as (m, k) by the token read and the token attended to.
-    read: the position read.
-    scale: what softmax is multiplied by.
+    powers: for each head and each position seen, e^score as (m, k) by the token read and the token
+    attended to. read: the position read. scale: what softmax is multiplied by.
     """
 
     powers: list[list[list[list[tuple[int, int]]]]]
@@ -49,10 +48,10 @@ def share_error(scale: float, bits: int) -> Fraction:
 def shares(powers: list[tuple[int, int]], n: int, d: int, bits: int = GATE_BITS) -> list[int]:
     """Γ_t, the nearest integer to 2^bits (n/d) a_t / Σ a, where a_t 2^K is the power m_t 2^k_t, rounded down.
 
-    With K the largest k and x_t = e^y_t / 2^(K - BITS): a_t = x_t + δ_t, |δ_t| ≤ 2^-110 x_t + 1. Let X = Σ x, A = Σ
-    a and Δ = Σ |δ|. Then |a_t/A - x_t/X| = |δ_t X - x_t Σ δ| / (A X) ≤ 2 Δ/A. As A ≥ 2^(BITS-1) = 2^127, Δ ≤ 2^-110
-    X + 3 and X ≤ A + Δ, 2 Δ/A < 2^-108: the share times n/d is within |n/d| 2^-108, and rounding adds at most
-    2^-(bits+1). ∎
+    With K the largest k and x_t = e^y_t / 2^(K - BITS): a_t = x_t + δ_t, |δ_t| ≤ 2^-110 x_t + 1.
+    Let X = Σ x, A = Σ a and Δ = Σ |δ|. Then |a_t/A - x_t/X| = |δ_t X - x_t Σ δ| / (A X) ≤ 2 Δ/A. As
+    A ≥ 2^(BITS-1) = 2^127, Δ ≤ 2^-110 X + 3 and X ≤ A + Δ, 2 Δ/A < 2^-108: the share times n/d is
+    within |n/d| 2^-108, and rounding adds at most 2^-(bits+1). ∎
     """
     top = max(k for _, k in powers)
     aligned = [m >> min(top - k, 2 * BITS) for m, k in powers]
@@ -72,7 +71,10 @@ def read_gates(config: Config, softmax: Softmax, weights: Weights, clock: Clock)
     def powers(scores: Matrix) -> Iterator[list[tuple[int, int]]]:
         denominator = top << scores[1]
         for row in ticking(scores[0], clock):
-            require(all(abs(x) * bottom < denominator * LARGEST for x in row), "an attention score beyond 2^60")
+            require(
+                all(abs(x) * bottom < denominator * LARGEST for x in row),
+                "an attention score beyond 2^60",
+            )
             yield [exponential(x * bottom, denominator) for x in row]
 
     by_head: list[list[list[list[tuple[int, int]]]]] = []
@@ -82,7 +84,9 @@ def read_gates(config: Config, softmax: Softmax, weights: Weights, clock: Clock)
             keys = through("K", h, x)
             if t == config.read_position:  # a token attends to itself: only the diagonal occurs
                 own = [[sum(map(mul, *pair))] for pair in zip(query[0], keys[0], strict=True)]
-                by_position.append([power * len(own) for power in powers((own, query[1] + keys[1]))])
+                by_position.append(
+                    [power * len(own) for power in powers((own, query[1] + keys[1]))]
+                )
             else:
                 by_position.append(list(powers(times(query, transposed(keys), clock))))
         by_head.append(by_position)

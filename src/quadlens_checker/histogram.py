@@ -1,8 +1,9 @@
 """Words of some cells by a sum of one integer per letter: the least sum, and how many sums are negative.
 
-States from which the same sums follow are merged first. A histogram of sums is one integer, `bits` bits per bin, and
-each bin's count is at most the number of words, which is below 2^bits - 1: no bin runs over into the next one. Adding a
-letter's term is a shift, and the integer modulo 2^bits - 1 is the sum of its bins.
+States from which the same sums follow are merged first. A histogram of sums is one integer, `bits`
+bits per bin, and each bin's count is at most the number of words, which is below 2^bits - 1: no bin
+runs over into the next one. Adding a letter's term is a shift, and the integer modulo 2^bits - 1 is
+the sum of its bins.
 """
 
 from dataclasses import dataclass
@@ -12,7 +13,8 @@ from quadlens_checker import limits
 from quadlens_checker.automata import Table
 from quadlens_checker.reading import require
 
-# For each letter and kind of states before it: by the kind of states after it, the symbols that lead there.
+# For each letter and kind of states before it: by the kind of states after it, the symbols that
+# lead there.
 Level = list[dict[int, list[int]]]
 
 
@@ -26,7 +28,10 @@ class Words:
     @cached_property
     def used(self) -> list[set[int]]:
         """Of each letter, the symbols that occur."""
-        return [{n for edges in level for symbols in edges.values() for n in symbols} for level in self.levels]
+        return [
+            {n for edges in level for symbols in edges.values() for n in symbols}
+            for level in self.levels
+        ]
 
     def least(self, terms: list[list[int]]) -> int:
         """The smallest sum of any word; terms are by letter and symbol."""
@@ -42,7 +47,9 @@ class Words:
 
     def negative(self, terms: list[list[int]], bits: int) -> int:
         """How many words have a sum below 0; bins are counted from the sum of each letter's smallest term on."""
-        smallest = [min([term[n] for n in used]) for term, used in zip(terms, self.used, strict=True)]
+        smallest = [
+            min([term[n] for n in used]) for term, used in zip(terms, self.used, strict=True)
+        ]
         bins = -sum(smallest)
         if bins <= 0:
             return 0
@@ -53,24 +60,32 @@ class Words:
             for kind, histogram in counts.items():
                 for to, symbols in level[kind].items():
                     places = [bits * (term[n] - least) for n in symbols if term[n] - least < bins]
-                    after[to] = sum([histogram << place for place in places], after.get(to, 0)) & below
+                    after[to] = (
+                        sum([histogram << place for place in places], after.get(to, 0)) & below
+                    )
             counts = after
         return sum(counts.values()) % ((1 << bits) - 1)
 
 
-def words(tables: list[Table], symbols: list[Table], start: int, ends: frozenset[int] | None) -> Words:
+def words(
+    tables: list[Table], symbols: list[Table], start: int, ends: frozenset[int] | None
+) -> Words:
     """The words over these letters from a state to one of `ends` (or to any), by [state][letter] → state and symbol.
 
     Two states are of one kind where as many letters with each symbol lead to each kind after them.
     """
-    states = frozenset(state for row in tables[-1] for state in row) if tables else frozenset([start])
+    states = (
+        frozenset(state for row in tables[-1] for state in row) if tables else frozenset([start])
+    )
     kinds = dict.fromkeys(states if ends is None else states & ends, 0)
     levels: list[Level] = []
     for letter in range(len(tables) - 1, -1, -1):
         known: dict[tuple[tuple[int, int], ...], int] = {}
         before, level = dict[int, int](), list[dict[int, list[int]]]()
         for state, (row, numbers) in enumerate(zip(tables[letter], symbols[letter], strict=True)):
-            onwards = [(kinds[after], n) for after, n in zip(row, numbers, strict=True) if after in kinds]
+            onwards = [
+                (kinds[after], n) for after, n in zip(row, numbers, strict=True) if after in kinds
+            ]
             if not onwards:
                 continue
             key = tuple(sorted(onwards))

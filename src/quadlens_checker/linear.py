@@ -1,10 +1,11 @@
 """Leaves of networks of attention alone with one head and no final norm: the lead over each other token is a ratio.
 
-logit(r) - logit(c) = Σ_j w_j g_j / Σ_j w_j over the positions seen, g = L_j(v)[r] - L_j(v)[c] with L what value, stream
-and biases write into the logits. It is at least μ exactly when Σ_j f_j ≥ 0 for f = w (g - μ), and negative exactly when
-Σ_j w_j g_j is. A leaf names rivals c, each with a step δ = n 2^e in units of e^score: those of no group are never
-within μ of r; words on which one of a group is have a negative Σ_l min_c ⌊f_cl/δ_c⌋, and words on which `wrong` leads
-are at least those with a negative Σ_l ⌈w g/δ⌉. What is claimed of them is compared with what is counted here.
+logit(r) - logit(c) = Σ_j w_j g_j / Σ_j w_j over the positions seen, g = L_j(v)[r] - L_j(v)[c] with
+L what value, stream and biases write into the logits. It is at least μ exactly when Σ_j f_j ≥ 0 for
+f = w (g - μ), and negative exactly when Σ_j w_j g_j is. A leaf names rivals c, each with a step δ =
+n 2^e in units of e^score: those of no group are never within μ of r; words on which one of a group
+is have a negative Σ_l min_c ⌊f_cl/δ_c⌋, and words on which `wrong` leads are at least those with a
+negative Σ_l ⌈w g/δ⌉. What is claimed of them is compared with what is counted here.
 """
 
 from dataclasses import dataclass, field
@@ -34,7 +35,10 @@ class Logits:
     def written(self) -> list[dict[int, Vector]]:
         """L less what the query's own stream writes, over 2^P."""
         out = Linear.of(self.tables.network.tensors["W_U"])
-        return [{v: out(row) for v, row in here.items()} for here in ticking(self.tables.written[0], self.tables.clock)]
+        return [
+            {v: out(row) for v, row in here.items()}
+            for here in ticking(self.tables.written[0], self.tables.clock)
+        ]
 
     def own(self, query: int, token: int) -> Vector:
         """What the stream of the query's position and the biases write: the stream is rounded down three times."""
@@ -50,7 +54,9 @@ class Logits:
         if below not in self.paths:
             self.paths[below] = words(task.next[: cell.low], view.index[: cell.low], 0, states)
         if above not in self.paths:
-            self.paths[above] = words(task.next[cell.high :], view.index[cell.high :], cell.after, None)
+            self.paths[above] = words(
+                task.next[cell.high :], view.index[cell.high :], cell.after, None
+            )
         before, behind = self.paths[below], self.paths[above]
         fixed = [[{0: [n]}] for n in view.symbols(task, cell)]
         fixed[-1] = [{behind.start: fixed[-1][0][0]}]
@@ -61,8 +67,8 @@ class Logits:
 class Leads:
     """Leads seen from one position with its own token.
 
-    w is known to δ(w) and g to 2 error; with |g - μ| ≤ most, f ≥ w̃ (g̃ - 2 error - μ) - δ(w) most, and w g ≤
-    w̃ (g̃ + 2 error) + δ(w) most.
+    w is known to δ(w) and g to 2 error; with |g - μ| ≤ most, f ≥ w̃ (g̃ - 2 error - μ) - δ(w) most,
+    and w g ≤ w̃ (g̃ + 2 error) + δ(w) most.
     """
 
     logits: Logits
@@ -82,14 +88,23 @@ class Leads:
         base, error = self.logits.own(self.query, self.own)
         rows = {j: self.logits.written[j] for j in self.weights[0]}
         error += max(e for here in rows.values() for _, e in here.values())
-        reach = max(max(map(abs, row)) for here in rows.values() for row, _ in here.values()) + max(map(abs, base))
+        reach = max(max(map(abs, row)) for here in rows.values() for row, _ in here.values()) + max(
+            map(abs, base)
+        )
         most = 2 * (reach + error) + self.margin
         weights = self.weights[0]
         each = [
-            self.summed({j: {v: w * (rows[j][v][0][c] + x) for v, w in here.items()} for j, here in weights.items()})
+            self.summed(
+                {
+                    j: {v: w * (rows[j][v][0][c] + x) for v, w in here.items()}
+                    for j, here in weights.items()
+                }
+            )
             for c, x in enumerate(base)
         ]
-        unknown = {j: {v: weight_error(w) * most for v, w in here.items()} for j, here in weights.items()}
+        unknown = {
+            j: {v: weight_error(w) * most for v, w in here.items()} for j, here in weights.items()
+        }
         return each, self.summed(weights), self.summed(unknown), 2 * error
 
     def summed(self, terms: Any) -> Terms:
@@ -103,13 +118,18 @@ class Leads:
         _, weights, unknown, error = self.known
 
         def each(factor: int) -> Terms:
-            return [[factor * w + z for w, z in zip(*both, strict=True)] for both in zip(weights, unknown, strict=True)]
+            return [
+                [factor * w + z for w, z in zip(*both, strict=True)]
+                for both in zip(weights, unknown, strict=True)
+            ]
 
         return each(error + self.margin), each(error)
 
     def below(self, token: int) -> Terms:
         """What a rival's terms are taken off to give no more than f."""
-        return [list(map(sub, *both)) for both in zip(self.known[0][token], self.slack[0], strict=True)]
+        return [
+            list(map(sub, *both)) for both in zip(self.known[0][token], self.slack[0], strict=True)
+        ]
 
     def above(self, token: int, other: int) -> Terms:
         """No less than w g."""
@@ -130,13 +150,20 @@ def rivals(value: Any, most: int, right: int) -> list[Rival]:
     require(isinstance(value, list), "rivals are not a list")
     rivals_of_leaf = []
     for rival in value:
-        token, factor, exponent = integers(rival, "a rival", 3, -limits.MAX_EXPONENT, limits.MAX_EXPONENT)
-        require(0 <= token < most and token != right and 1 <= factor <= limits.MAX_FACTOR, "a rival that is none")
+        token, factor, exponent = integers(
+            rival, "a rival", 3, -limits.MAX_EXPONENT, limits.MAX_EXPONENT
+        )
+        require(
+            0 <= token < most and token != right and 1 <= factor <= limits.MAX_FACTOR,
+            "a rival that is none",
+        )
         rivals_of_leaf.append((token, factor, exponent))
     return rivals_of_leaf
 
 
-def linear(leads: Leads, leaf: Any, right: frozenset[int], cells: list[Cell], total: int) -> tuple[int, int] | None:
+def linear(
+    leads: Leads, leaf: Any, right: frozenset[int], cells: list[Cell], total: int
+) -> tuple[int, int] | None:
     """How many of a leaf's words are wrong at least, and not right by the margin at most; None where that is not so."""
     network, tables = leads.logits.tables.network, leads.logits.tables
     alone = network["d_mlp"] == 0 and network["n_heads"] == 1 and network.norms["final"] is None
@@ -150,7 +177,8 @@ def linear(leads: Leads, leaf: Any, right: frozenset[int], cells: list[Cell], to
     named = {c for group in groups for c, _, _ in group} | {token}
     parts: dict[Any, dict[int, Cell]] = {}
     for cell in cells:
-        # Cells of one state that are seen alike are counted each by itself: a part has no state twice.
+        # Cells of one state that are seen alike are counted each by itself: a part has no state
+        # twice.
         key, again = (tuple(leads.view.symbols(network.task, cell)), cell.low, cell.after), 0
         while cell.state in parts.setdefault((key, again), {}):
             again += 1
@@ -170,10 +198,16 @@ def linear(leads: Leads, leaf: Any, right: frozenset[int], cells: list[Cell], to
             steps = [leads.steps(behind(rival[0]), rival) for rival in group]
             together = steps[0]
             for steps_of_rival in steps[1:]:
-                together = [list(map(min, *both)) for both in zip(together, steps_of_rival, strict=True)]
+                together = [
+                    list(map(min, *both)) for both in zip(together, steps_of_rival, strict=True)
+                ]
             most += inside.negative(together, bits)
         if wrong:
             minus = [[-x for x in here] for here in leads.above(token, wrong[0])]
-            least += inside.negative([[-x for x in here] for here in leads.steps(minus, wrong)], bits)
+            least += inside.negative(
+                [[-x for x in here] for here in leads.steps(minus, wrong)], bits
+            )
     claimed = integers(leaf["words"], "words", 2, 0, total)
-    return (claimed[0], claimed[1]) if claimed[0] <= least and min(most, total) <= claimed[1] else None
+    return (
+        (claimed[0], claimed[1]) if claimed[0] <= least and min(most, total) <= claimed[1] else None
+    )

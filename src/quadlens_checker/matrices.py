@@ -1,9 +1,10 @@
 """Exact linear algebra: matrices of integers over one power of two.
 
-Many products by the same number are one product of a long integer (Kronecker): integers v_0, v_1, … with |v_j| below
-half of 2^(8 size) are the fields of V = Σ_j v_j 2^(8 size j). Sums of such V and products with integers act on every
-field at once, exactly, as long as each field stays that small; then V plus half of 2^(8 size) in every field has
-fields in 0 … 2^(8 size) - 1, which are its bytes, `size` at a time.
+Many products by the same number are one product of a long integer (Kronecker): integers v_0, v_1, …
+with |v_j| below half of 2^(8 size) are the fields of V = Σ_j v_j 2^(8 size j). Sums of such V and
+products with integers act on every field at once, exactly, as long as each field stays that small;
+then V plus half of 2^(8 size) in every field has fields in 0 … 2^(8 size) - 1, which are its bytes,
+`size` at a time.
 """
 
 import math
@@ -17,7 +18,9 @@ Rows = list[list[int]]
 Matrix = tuple[Rows, int]  # (rows, shift): the value is rows / 2^shift
 
 
-def matrix(shape: list[int], values: Sequence[float], height: int | None = None, width: int | None = None) -> Matrix:
+def matrix(
+    shape: list[int], values: Sequence[float], height: int | None = None, width: int | None = None
+) -> Matrix:
     """The first `height` rows and `width` columns (or all) as integers over their common power of two."""
     whole = shape[-1]
     starts = range(0, len(values), whole)[:height]
@@ -34,7 +37,9 @@ def at_shift(x: Matrix, shift: int) -> Rows:
 def to_bits(x: Matrix, bits: int) -> Rows:
     """The nearest integers over 2^bits, each within half of one."""
     fine = max(x[1], bits + 1)
-    return [[(n + (1 << (fine - bits - 1))) >> (fine - bits) for n in row] for row in at_shift(x, fine)]
+    return [
+        [(n + (1 << (fine - bits - 1))) >> (fine - bits) for n in row] for row in at_shift(x, fine)
+    ]
 
 
 def plus(x: Matrix, y: Matrix) -> Matrix:
@@ -53,7 +58,9 @@ def minus(x: Matrix, y: Matrix) -> Matrix:
 def packed(values: Iterable[int], size: int) -> int:
     """The integers as fields of `size` bytes of one; each must be smaller than half of 2^(8 size), sign aside."""
     fields = [n + (1 << (8 * size - 1)) for n in values]
-    return int.from_bytes(b"".join([n.to_bytes(size, "little") for n in fields]), "little") - halves(len(fields), size)
+    return int.from_bytes(
+        b"".join([n.to_bytes(size, "little") for n in fields]), "little"
+    ) - halves(len(fields), size)
 
 
 @cache
@@ -64,7 +71,10 @@ def halves(count: int, size: int) -> int:
 
 def unpacked(fields: int, count: int, size: int) -> list[int]:
     """The integers in `count` fields; the inverse of `packed`."""
-    data, half = (fields + halves(count, size)).to_bytes(size * count, "little"), 1 << (8 * size - 1)
+    data, half = (
+        (fields + halves(count, size)).to_bytes(size * count, "little"),
+        1 << (8 * size - 1),
+    )
     return [int.from_bytes(data[n : n + size], "little") - half for n in range(0, len(data), size)]
 
 

@@ -17,7 +17,10 @@ Tensors = Mapping[str, Tensor]
 SIZES = "d_model", "n_heads", "d_head", "d_vocab", "d_vocab_out", "n_ctx"
 COMMON_KEYS = "architecture", "p", "d_mlp", "activation"
 TRANSFORMER_KEYS = (*COMMON_KEYS, *SIZES, "attention", "read_position", "b_token_offset")
-OPTIONAL_KEYS = {"mlp": {"task", "hidden", "bias", "norms"}, "transformer": {"task", "softmax", "n_layers", "norms"}}
+OPTIONAL_KEYS = {
+    "mlp": {"task", "hidden", "bias", "norms"},
+    "transformer": {"task", "softmax", "n_layers", "norms"},
+}
 NORM_PLACES = "attention", "query_key", "mlp", "final"
 TASK_TABLE = "task.answers"
 TYPES = {"F32": "f", "F64": "d", "I32": "i"}
@@ -49,9 +52,9 @@ class Hidden:
 class Config:
     """What the file says of its model; the fields after `activation` are a transformer's and 0 or empty for an MLP.
 
-    attention: the constant weight of each position, two or three; softmax: what depends on the tokens, or None.
-    tokens: which rows of W_E each position may hold, as (start, stop). hidden and bias are an MLP's: its hidden layers
-    before the last, and whether it has biases.
+    attention: the constant weight of each position, two or three; softmax: what depends on the
+    tokens, or None. tokens: which rows of W_E each position may hold, as (start, stop). hidden and
+    bias are an MLP's: its hidden layers before the last, and whether it has biases.
     """
 
     architecture: str
@@ -110,7 +113,9 @@ class Config:
             ends |= {f"{at}attn.{name}": shape for name, shape in attention.items()}
             ends |= {f"{at}mlp.{name}": shape for name, shape in mlp.items()}
             for place, name in (("attention", "ln1"), ("mlp", "ln2")):
-                ends |= {f"{at}{name}.{part}": [d] for part in "wb" if self.norms[place] is not None}
+                ends |= {
+                    f"{at}{name}.{part}": [d] for part in "wb" if self.norms[place] is not None
+                }
         return ends
 
     def mlp_shapes(self) -> dict[str, list[int]]:
@@ -123,15 +128,22 @@ class Config:
             before, width, at = widths[number - 1], widths[number], f"mlp.{number}."
             shapes |= {f"{at}W_in": [before, width], f"{at}b_in": [width]}
             shapes |= {f"{at}ln2_{part}": [before] for part in "wb" if norms[number] is not None}
-        return shapes | {f"mlp.ln_final_{part}": [m] for part in "wb" if self.norms["final"] is not None}
+        return shapes | {
+            f"mlp.ln_final_{part}": [m] for part in "wb" if self.norms["final"] is not None
+        }
 
 
 def read_softmax(value: Any) -> Softmax:
     """Two numbers and a yes or no."""
     keys(value, ("scale", "divisor", "causal"), "softmax")
     scale, divisor, causal = value["scale"], value["divisor"], value["causal"]
-    require(all(type(x) in (int, float) for x in (scale, divisor)) and type(causal) is bool, "softmax is malformed")
-    require(scale != 0 and divisor > 0, "softmax times 0, or scores divided by what is not positive")
+    require(
+        all(type(x) in (int, float) for x in (scale, divisor)) and type(causal) is bool,
+        "softmax is malformed",
+    )
+    require(
+        scale != 0 and divisor > 0, "softmax times 0, or scores divided by what is not positive"
+    )
     return Softmax(float(scale), float(divisor), causal)
 
 
@@ -151,12 +163,18 @@ def read_norms(value: Any) -> Norms:
 
 def read_hidden(value: Any, norms: Norms, bias: Any) -> tuple[Hidden, ...]:
     """The hidden layers of an MLP before its last; the first reads tokens, which no norm does."""
-    require(isinstance(value, list) and len(value) < limits.MAX_HIDDEN, "the hidden layers are not a short list")
+    require(
+        isinstance(value, list) and len(value) < limits.MAX_HIDDEN,
+        "the hidden layers are not a short list",
+    )
     layers = []
     for layer in value:
         keys(layer, ("width", "activation", "norm"), "a hidden layer")
         (width,) = integers([layer["width"]], "a hidden layer", 1, 1, limits.MAX_MODEL_BYTES)
-        require(layer["activation"] is None or layer["activation"] in limits.ACTIVATIONS, "unknown activation")
+        require(
+            layer["activation"] is None or layer["activation"] in limits.ACTIVATIONS,
+            "unknown activation",
+        )
         layers.append(Hidden(width, layer["activation"], read_positive_norm(layer["norm"])))
     first = layers[0].norm if layers else norms["mlp"]
     require(norms["attention"] is None and first is None, "a norm of tokens")
@@ -173,47 +191,78 @@ def read_config(value: Any, table: Sequence[int] | None) -> Config:
     p, d_mlp = integers([value["p"], value["d_mlp"]], "config", 2, 1, limits.MAX_MODEL_BYTES)
     require(2 <= p <= limits.MAX_DIRECT_MODULUS, f"p is not in 2…{limits.MAX_DIRECT_MODULUS}")
     require(value["activation"] in limits.ACTIVATIONS, "unknown activation")
-    common = architecture, p, d_mlp, value["activation"], read_task(value.get("task", "add"), p, table)
+    common = (
+        architecture,
+        p,
+        d_mlp,
+        value["activation"],
+        read_task(value.get("task", "add"), p, table),
+    )
     norms = read_norms(value["norms"]) if "norms" in value else NO_NORMS
     if architecture == "mlp":
         bias = value.get("bias", False)
-        return Config(*common, norms=norms, hidden=read_hidden(value.get("hidden", []), norms, bias), bias=bias)
+        return Config(
+            *common,
+            norms=norms,
+            hidden=read_hidden(value.get("hidden", []), norms, bias),
+            bias=bias,
+        )
     (n_layers,) = integers([value.get("n_layers", 1)], "n_layers", 1, 1, limits.MAX_LAYERS)
     d_model, n_heads, d_head, d_vocab, d_vocab_out, n_ctx = integers(
         [value[name] for name in SIZES], "config", 6, 1, limits.MAX_MODEL_BYTES
     )
     alphas = value["attention"]
-    require(isinstance(alphas, list) and all(type(x) in (int, float) for x in alphas), "attention is not numbers")
+    require(
+        isinstance(alphas, list) and all(type(x) in (int, float) for x in alphas),
+        "attention is not numbers",
+    )
     require(len(alphas) in (2, 3), "attention is not two or three numbers")
-    read, offset = integers([value["read_position"], value["b_token_offset"]], "config", 2, 0, limits.MAX_MODEL_BYTES)
+    read, offset = integers(
+        [value["read_position"], value["b_token_offset"]], "config", 2, 0, limits.MAX_MODEL_BYTES
+    )
     tokens = ((0, p), (offset, offset + p), (offset + p, offset + p + 1))[: len(alphas)]
     require(read < len(alphas) <= n_ctx, "the config names positions that do not exist")
     require(offset in (0, p), "b_token_offset is neither 0 nor p")
-    require(tokens[-1][1] <= d_vocab and p <= d_vocab_out, "the config names weights that do not exist")
+    require(
+        tokens[-1][1] <= d_vocab and p <= d_vocab_out, "the config names weights that do not exist"
+    )
     sizes = d_model, n_heads, d_head, d_vocab, d_vocab_out, n_ctx
     softmax = read_softmax(value["softmax"]) if "softmax" in value else None
-    return Config(*common, *sizes, tuple(map(float, alphas)), read, tokens, softmax, n_layers, norms)
+    return Config(
+        *common, *sizes, tuple(map(float, alphas)), read, tokens, softmax, n_layers, norms
+    )
 
 
 def read_tensors(content: bytes) -> tuple[Any, dict[str, Tensor]]:
     """Config, not looked at yet, and tensors of a safetensors file that quadlens wrote."""
     size = int.from_bytes(content[:8], "little")
     require(8 + size <= len(content), "the model file is cut")
-    require(size <= limits.MAX_HEADER_BYTES, f"the model file's header is longer than {limits.MAX_HEADER_BYTES} bytes")
+    require(
+        size <= limits.MAX_HEADER_BYTES,
+        f"the model file's header is longer than {limits.MAX_HEADER_BYTES} bytes",
+    )
     header = parse_json(content[8 : 8 + size], floats=False)
     metadata = keys(header.pop("__metadata__"), ("quadlens",), "the model file's __metadata__")
     about = keys(
-        parse_json(metadata["quadlens"], floats=True), ("format", "config", "checksum"), "the model's metadata"
+        parse_json(metadata["quadlens"], floats=True),
+        ("format", "config", "checksum"),
+        "the model's metadata",
     )
     require(repr(about["format"]) == "1", "unknown version of the model file")
     start, tensors = 8 + size, dict[str, Tensor]()
     for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
         keys(entry, ("dtype", "shape", "data_offsets"), name)
         shape = integers(entry["shape"], name, None, 1, limits.MAX_MODEL_BYTES)
-        require((entry["dtype"] == "I32") == (name == TASK_TABLE), f"{name} has the wrong type of numbers")
+        require(
+            (entry["dtype"] == "I32") == (name == TASK_TABLE),
+            f"{name} has the wrong type of numbers",
+        )
         values = array(TYPES[entry["dtype"]])
         stop = start + math.prod(shape) * values.itemsize
-        require(entry["data_offsets"] == [start - 8 - size, stop - 8 - size], f"{name} has wrong offsets")
+        require(
+            entry["data_offsets"] == [start - 8 - size, stop - 8 - size],
+            f"{name} has wrong offsets",
+        )
         require(stop <= len(content), "the model file is cut")
         values.frombytes(content[start:stop])
         if sys.byteorder == "big":
@@ -231,6 +280,11 @@ def read_model(content: bytes) -> tuple[Config, Tensors]:
     table = None if numbers is None else [int(x) for x in numbers]
     config = read_config(value, table)
     shapes = config.shapes()
-    require({name: shape for name, (shape, _) in tensors.items()} == shapes, "the tensors do not fit the config")
-    require(table is None or shape == [config.p, config.p], "the task's table does not fit the config")
+    require(
+        {name: shape for name, (shape, _) in tensors.items()} == shapes,
+        "the tensors do not fit the config",
+    )
+    require(
+        table is None or shape == [config.p, config.p], "the task's table does not fit the config"
+    )
     return config, tensors

@@ -14,8 +14,9 @@ from quadlens_checker.reading import Clock, integers, keys, require, ticking
 class LowRank(NamedTuple):
     """W_L[c,i] = Σ_f B[f,c] M[f,i] + R[c,i], where M and R are over 2^finer times W_L's denominator.
 
-    With r_i, the `spread`, the largest less the smallest R[·,i], what R adds to the logits differs between two answers
-    by at most ρ = Σ_i r_i |σ_i|. Inputs a p + b that are `exact` have every logit by its definition, and lose no ρ.
+    With r_i, the `spread`, the largest less the smallest R[·,i], what R adds to the logits differs
+    between two answers by at most ρ = Σ_i r_i |σ_i|. Inputs a p + b that are `exact` have every
+    logit by its definition, and lose no ρ.
     """
 
     B: Rows
@@ -34,19 +35,28 @@ def check_keys(hints: Any, *more: str) -> None:
 def read_low_rank(hints: Any, W_L: Rows, shift_w: int, clock: Clock) -> LowRank:
     """The form of W_L, over 2^shift_w, by the hints B and M over 2^shift; and what it leaves out."""
     p, d_mlp, rank = len(W_L), len(W_L[0]), len(hints["basis"])
-    (shift,), most = integers([hints["shift"]], "shift", 1, 0, limits.MAX_SHIFT), 10**limits.MAX_INTEGER_DIGITS
+    (shift,), most = (
+        integers([hints["shift"]], "shift", 1, 0, limits.MAX_SHIFT),
+        10**limits.MAX_INTEGER_DIGITS,
+    )
     B = [integers(row, "basis", p, -most, most) for row in hints["basis"]]
     M = [integers(row, "coefficients", d_mlp, -most, most) for row in hints["coefficients"]]
     require(len(M) == rank <= p, "basis and coefficients do not fit")
     finer = max(0, shift - shift_w)
     M = [[x << (shift_w + finer - shift) for x in row] for row in M]
-    of_neuron, of_answer = list(zip(*M, strict=True)) or [()] * d_mlp, list(zip(*B, strict=True)) or [()] * p
+    of_neuron, of_answer = (
+        list(zip(*M, strict=True)) or [()] * d_mlp,
+        list(zip(*B, strict=True)) or [()] * p,
+    )
     R = [
         [(w << finer) - sum(map(mul, b, m)) for w, m in zip(row, of_neuron, strict=True)]
         for row, b in ticking(zip(W_L, of_answer, strict=True), clock)
     ]
     spread = [max(column) - min(column) for column in zip(*R, strict=True)]
-    exact = {a * p + b for a, b in (integers(pair, "exact", 2, 0, p - 1) for pair in hints.get("exact", ()))}
+    exact = {
+        a * p + b
+        for a, b in (integers(pair, "exact", 2, 0, p - 1) for pair in hints.get("exact", ()))
+    }
     return LowRank(B, M, finer, spread, exact)
 
 
@@ -74,5 +84,9 @@ def every_logit(model: Model, a: int, b: int) -> list[int]:
 
 def finer_by(model: Model, bits: int) -> Model:
     """The same model with W_L and the logits over a denominator of so many bits more."""
-    W_L, S_a, S_b = ([[x << bits for x in row] for row in M] for M in (model.W_L, model.S_a, model.S_b))
-    return replace(model, W_L=W_L, S_a=S_a, S_b=S_b, shift=model.shift + bits, shift_w=model.shift_w + bits)
+    W_L, S_a, S_b = (
+        [[x << bits for x in row] for row in M] for M in (model.W_L, model.S_a, model.S_b)
+    )
+    return replace(
+        model, W_L=W_L, S_a=S_a, S_b=S_b, shift=model.shift + bits, shift_w=model.shift_w + bits
+    )

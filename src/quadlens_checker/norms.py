@@ -49,17 +49,25 @@ def read_norm(value: Any) -> Norm | None:
 def normalised(norm: Norm, x: Vector, bits: int) -> Vector:
     """The norm without its weight and bias: c y with c = x - mean (or x) and y = 1/√(mean c² + eps).
 
-    The mean is off by at most e and a rounding down: c has 2 e + 1. Each true c² lies between c² - 2 e |c| and
-    (|c| + e)², so that mean c² + eps, over 2^(2 bits), is in low … high, and y, over 2^bits, in ⌊√(2^(4 bits)/high)⌋ …
-    ⌊√(2^(4 bits)/low)⌋ + 1; √⌊z⌋ and √z have the same integer part. c y is off by e y + |c| |Δy| and rounding down.
+    The mean is off by at most e and a rounding down: c has 2 e + 1. Each true c² lies between c² -
+    2 e |c| and (|c| + e)², so that mean c² + eps, over 2^(2 bits), is in low … high, and y, over
+    2^bits, in ⌊√(2^(4 bits)/high)⌋ … ⌊√(2^(4 bits)/low)⌋ + 1; √⌊z⌋ and √z have the same integer
+    part. c y is off by e y + |c| |Δy| and rounding down.
     """
     values, error = x
     d, over = len(values), norm.over(len(values))
     if norm.takes_mean:
         mean = sum(values) // d
         values, error = [v - mean for v in values], 2 * error + 1
-    square, across, eps = sum(map(mul, values, values)), 2 * error * sum(map(abs, values)), norm.eps_at(2 * bits)
-    low, high = max(0, square - across) // over + eps, (square + across + d * error * error) // over + eps + 2
+    square, across, eps = (
+        sum(map(mul, values, values)),
+        2 * error * sum(map(abs, values)),
+        norm.eps_at(2 * bits),
+    )
+    low, high = (
+        max(0, square - across) // over + eps,
+        (square + across + d * error * error) // over + eps + 2,
+    )
     require(low > 0, "a norm divides by what is not known to be positive")
     least, most = math.isqrt((1 << (4 * bits)) // high), math.isqrt((1 << (4 * bits)) // low) + 1
     middle = (least + most) // 2

@@ -12,7 +12,9 @@ from typing import Any, TypeVar
 from quadlens_checker import limits
 
 Item = TypeVar("Item")
-Clock = Callable[[int], None]  # raises TimedOut when the time is up, or too short for this many more operations
+Clock = Callable[
+    [int], None
+]  # raises TimedOut when the time is up, or too short for this many more operations
 
 
 class Rejected(Exception):
@@ -38,7 +40,9 @@ def ticking(items: Iterable[Item], clock: Clock) -> Iterator[Item]:
 
 def read_file(path: str, limit: int) -> bytes:
     """The bytes of a regular file of at most `limit` bytes; a pipe or a device is refused without waiting for it."""
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as stream:
+    with open(
+        path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+    ) as stream:
         about = os.fstat(stream.fileno())
         if not stat.S_ISREG(about.st_mode):
             raise OSError(errno.EINVAL, "not a regular file", path)
@@ -57,7 +61,9 @@ def parse_json(content: bytes | str, floats: bool) -> Any:
         return value
 
     def integer(digits: str) -> int:
-        if len(digits) > limits.MAX_COUNT_DIGITS:  # written out: this runs for every number of the file
+        if (
+            len(digits) > limits.MAX_COUNT_DIGITS
+        ):  # written out: this runs for every number of the file
             raise Rejected(f"an integer with {len(digits)} digits")
         return int(digits)
 
@@ -71,7 +77,11 @@ def parse_json(content: bytes | str, floats: bool) -> Any:
         for mark, most in limits.MAX_JSON_MARKS.items():
             require(text.count(mark) <= most, f"more than {most} times {mark} in one JSON text")
         return json.loads(
-            text, object_pairs_hook=unique, parse_int=integer, parse_float=fraction, parse_constant=fraction
+            text,
+            object_pairs_hook=unique,
+            parse_int=integer,
+            parse_float=fraction,
+            parse_constant=fraction,
         )
     except (ValueError, RecursionError) as error:
         raise Rejected(f"not well-formed JSON: {error}") from None
@@ -80,14 +90,23 @@ def parse_json(content: bytes | str, floats: bool) -> Any:
 def keys(value: Any, expected: Iterable[str], what: str) -> Any:
     """`value`, which must be a JSON object with exactly these keys."""
     require(isinstance(value, dict), f"{what} is not an object")
-    require(set(value) == set(expected), f"{what} has keys {sorted(value)[:20]}, expected {sorted(expected)}")
+    require(
+        set(value) == set(expected),
+        f"{what} has keys {sorted(value)[:20]}, expected {sorted(expected)}",
+    )
     return value
 
 
 def integers(value: Any, what: str, length: int | None, low: int, high: int) -> list[int]:
     """`value`, which must be a list of integers of this length, each in low … high."""
-    require(isinstance(value, list) and all(type(x) is int for x in value), f"{what} is not a list of integers")
-    require(length is None or len(value) == length, f"{what} has {len(value)} entries, expected {length}")
+    require(
+        isinstance(value, list) and all(type(x) is int for x in value),
+        f"{what} is not a list of integers",
+    )
+    require(
+        length is None or len(value) == length,
+        f"{what} has {len(value)} entries, expected {length}",
+    )
     require(all(low <= x <= high for x in value), f"{what} has an entry outside {low}…{high}")
     return list(value)
 
@@ -97,6 +116,9 @@ def rational(text: Any, what: str) -> Fraction:
     short = isinstance(text, str) and len(text) <= limits.MAX_RATIONAL_LENGTH
     require(short, f"{what} is not a rational of sensible length")
     parts = text.split("/")
-    require(len(parts) == 2 and all(x.isascii() and x.isdigit() for x in parts), f"{what} is not a positive rational")
+    require(
+        len(parts) == 2 and all(x.isascii() and x.isdigit() for x in parts),
+        f"{what} is not a positive rational",
+    )
     require(int(parts[0]) > 0 and int(parts[1]) > 0, f"{what} is not a positive rational")
     return Fraction(int(parts[0]), int(parts[1]))

@@ -38,13 +38,18 @@ class Linear:
     def __call__(self, x: Vector) -> Vector:
         """The error is multiplied by `size`, and products and bias are rounded down, each by less than 1."""
         bias = at_bits(self.bias, self.bias_shift, P)
-        y = [(sum(map(mul, x[0], w)) >> self.shift) + b for w, b in zip(self.columns, bias, strict=True)]
+        y = [
+            (sum(map(mul, x[0], w)) >> self.shift) + b
+            for w, b in zip(self.columns, bias, strict=True)
+        ]
         return y, (x[1] * self.size >> self.shift) + 3
 
 
 def at_bits(row: Sequence[int], shift: int, bits: int) -> list[int]:
     """Integers over 2^shift as integers over 2^bits, rounded down."""
-    return [n << (bits - shift) for n in row] if bits >= shift else [n >> (shift - bits) for n in row]
+    return (
+        [n << (bits - shift) for n in row] if bits >= shift else [n >> (shift - bits) for n in row]
+    )
 
 
 def normed(norm: Norm | None, x: Vector, w: Matrix | None, b: Matrix | None) -> Vector:
@@ -62,8 +67,9 @@ def normed(norm: Norm | None, x: Vector, w: Matrix | None, b: Matrix | None) -> 
 class Tables:
     """Keys, queries and coordinates of what values write, for each position up to the last one asked, by token.
 
-    basis: for each head K rows of d_model integers over 2^basis_bits. A value writes v = (n W_V + b_V) W_O; its
-    coordinates are u_k = v · B_k, and v - Σ_k u_k B_k, whatever it is, is enclosed by `rest`, over 2^P.
+    basis: for each head K rows of d_model integers over 2^basis_bits. A value writes v = (n W_V +
+    b_V) W_O; its coordinates are u_k = v · B_k, and v - Σ_k u_k B_k, whatever it is, is enclosed by
+    `rest`, over 2^P.
     """
 
     network: Network
@@ -77,7 +83,9 @@ class Tables:
         task = self.network.task
         last = max(query for query, _, _ in task.steps)
         fed = task.fed[: last + 1]
-        return [[x] if isinstance(x, int) else sorted({v for row in x[1] for v in row}) for x in fed]
+        return [
+            [x] if isinstance(x, int) else sorted({v for row in x[1] for v in row}) for x in fed
+        ]
 
     @cached_property
     def streams(self) -> list[dict[int, list[int]]]:
@@ -94,7 +102,10 @@ class Tables:
         """The stream as attention reads it."""
         norm, of = self.network.norms["attention"], self.network.tensors.get
         w, b = of("ln1_w"), of("ln1_b")
-        return [{v: normed(norm, (x, 2), w, b) for v, x in here.items()} for here in ticking(self.streams, self.clock)]
+        return [
+            {v: normed(norm, (x, 2), w, b) for v, x in here.items()}
+            for here in ticking(self.streams, self.clock)
+        ]
 
     def projected(self, kind: str, head: int) -> list[dict[int, Vector]]:
         """Queries (Q) or keys (K) of a head, normalised and rotated."""
@@ -142,9 +153,17 @@ class Tables:
         network, d, v = self.network, self.network["d_model"], self.network["d_value"]
         by_head = []
         for h in range(network["n_heads"]):
-            V = Linear.of(rows(network.tensors["W_V"], h * d, h * d + d), rows(network.tensors["b_V"], h, h + 1))
+            V = Linear.of(
+                rows(network.tensors["W_V"], h * d, h * d + d),
+                rows(network.tensors["b_V"], h, h + 1),
+            )
             out = Linear.of(rows(network.tensors["W_O"], h * v, h * v + v))
-            by_head.append([{t: out(V(x)) for t, x in here.items()} for here in ticking(self.normed, self.clock)])
+            by_head.append(
+                [
+                    {t: out(V(x)) for t, x in here.items()}
+                    for here in ticking(self.normed, self.clock)
+                ]
+            )
         return by_head
 
     @cached_property
@@ -153,7 +172,9 @@ class Tables:
         by_head = []
         for basis, here in zip(self.basis, self.written, strict=True):
             linear = Linear.of(transposed((basis, self.basis_bits))) if basis else None
-            by_head.append([{v: linear(x) if linear else ([], 0) for v, x in at.items()} for at in here])
+            by_head.append(
+                [{v: linear(x) if linear else ([], 0) for v, x in at.items()} for at in here]
+            )
         return by_head
 
     @cached_property
@@ -161,7 +182,9 @@ class Tables:
         """Middle and radius of Σ over heads of v - Σ_k u_k B_k, in each of d_model directions: softmax averages it."""
         d = self.network["d_model"]
         middle, radius = [0] * d, [0] * d
-        for basis, values, coordinates in zip(self.basis, self.written, self.coordinates, strict=True):
+        for basis, values, coordinates in zip(
+            self.basis, self.written, self.coordinates, strict=True
+        ):
             back = Linear.of((basis, self.basis_bits)) if basis else None
             low, high = [], []
             for here, there in zip(values, coordinates, strict=True):
@@ -169,7 +192,9 @@ class Tables:
                     again, error = back(there[v]) if back else ([0] * d, 0)
                     low.append([a - b - e - error for a, b in zip(m, again, strict=True)])
                     high.append([a - b + e + error for a, b in zip(m, again, strict=True)])
-            for i, (least, most) in enumerate(zip(zip(*low, strict=True), zip(*high, strict=True), strict=True)):
+            for i, (least, most) in enumerate(
+                zip(zip(*low, strict=True), zip(*high, strict=True), strict=True)
+            ):
                 centre = (min(least) + max(most)) // 2
                 middle[i] += centre
                 radius[i] += max(most) - centre
@@ -179,12 +204,15 @@ class Tables:
         """w̃ of every position seen and every token there, in proportion to e^score, each known to `weight_error`."""
         return self.scaled_weights(head, query, own)[0]
 
-    def scaled_weights(self, head: int, query: int, own: int) -> tuple[dict[int, dict[int, int]], int]:
+    def scaled_weights(
+        self, head: int, query: int, own: int
+    ) -> tuple[dict[int, dict[int, int]], int]:
         """`weights`, and the power of two that they are e^score times, about.
 
-        A score is within error = e_q Σ|k| + e_k Σ|q| + d e_q e_k, rounded; with ε = error/2^P ≤ 2^-80 its exponential
-        is within a factor e^±ε, and `exponential` within 1 ± 2^-110. m is cut to WEIGHT_BITS, and all are put over the
-        power of two of the largest, WEIGHT_RANGE bits and no more further down: what is smaller is rounded down too.
+        A score is within error = e_q Σ|k| + e_k Σ|q| + d e_q e_k, rounded; with ε = error/2^P ≤
+        2^-80 its exponential is within a factor e^±ε, and `exponential` within 1 ± 2^-110. m is cut
+        to WEIGHT_BITS, and all are put over the power of two of the largest, WEIGHT_RANGE bits and
+        no more further down: what is smaller is rounded down too.
         """
         network, (q, e_q) = self.network, self.queries[head][query][own]
         top, bottom = network.divisor.as_integer_ratio()
@@ -194,7 +222,9 @@ class Tables:
             extra, powers[j] = at_bits([row[j]], shift, P)[0], dict[int, tuple[int, int]]()
             for v, (k, e_k) in self.keys[head][j].items():
                 score = sum(map(mul, q, k)) * bottom // (top << P) + extra
-                error = (e_q * sum(map(abs, k)) + e_k * size_q + len(q) * e_q * e_k) * bottom // (top << P) + 3
+                error = (e_q * sum(map(abs, k)) + e_k * size_q + len(q) * e_q * e_k) * bottom // (
+                    top << P
+                ) + 3
                 require(abs(score) >> P < 1 << SCORE_BITS, "an attention score beyond 2^60")
                 require(error < 1 << (P - 80), "attention scores too large to know well enough")
                 powers[j][v] = exponential(score, 1 << P)

@@ -12,9 +12,20 @@ from quadlens_checker.sequence_file import read_network
 from quadlens_checker.sequences import by_cells, shape
 
 VERSIONS = 3, 4
-# Which tokens a right one exceeds, by the certificate's version: the first is true where one token is right alone.
+# Which tokens a right one exceeds, by the certificate's version: the first is true where one token
+# is right alone.
 EXCEEDED = {3: "every other token", 4: "every token that is not right"}
-KEYS = "format", "version", "strategy", "statement", "verdict", "model", "claims", "hints", "counter_example"
+KEYS = (
+    "format",
+    "version",
+    "strategy",
+    "statement",
+    "verdict",
+    "model",
+    "claims",
+    "hints",
+    "counter_example",
+)
 
 
 def task_words(task: Any) -> str:
@@ -33,7 +44,12 @@ def task_words(task: Any) -> str:
 
 
 def statement(
-    task: Any, inputs: int, least: int, most: int, margin: Fraction | None, version: int = VERSIONS[-1]
+    task: Any,
+    inputs: int,
+    least: int,
+    most: int,
+    margin: Fraction | None,
+    version: int = VERSIONS[-1],
 ) -> str:
     """The claims in words, the margin rounded down."""
     words = f"{'all' if most == 0 else f'at least {inputs - most:,} of the'} {inputs:,} inputs of {task_words(task)}"
@@ -41,12 +57,11 @@ def statement(
     if margin is not None:
         billionths, inverse = margin * 10**9 // 1, -(-margin.denominator // margin.numerator)
         decimals = f"{billionths // 10**9}.{billionths % 10**9:09d}"
-        # Nine decimals that are 0 say less than is claimed: since version 4 a power of 2 stands for them.
+        # Nine decimals that are 0 say less than is claimed: since version 4 a power of 2 stands for
+        # them.
         rounded = decimals if billionths or version < 4 else f"2^-{(inverse - 1).bit_length()}"
-        text = (
-            f"On {words}, in real arithmetic on the stored weights, greedy decoding is right: at every step the logit "
-        )
-        text += f"of a right token exceeds that of {EXCEEDED[version]}, by at least "
+        text = f"On {words}, in real arithmetic on the stored weights, greedy decoding is right: "
+        text += f"at every step the logit of a right token exceeds that of {EXCEEDED[version]}, by at least "
         text += f"{rounded}."
     if most == 0:
         return text
@@ -74,14 +89,23 @@ def cells_first(certificate: Any, content: bytes, clock: Clock) -> Callable[[], 
     """Raise `Rejected` for a certificate about sequences that cannot be checked; return the check of its proof."""
     keys(certificate, KEYS, "the certificate")
     version, about = certificate["version"], certificate["model"]
-    known = certificate["format"] == "quadlens-certificate" and type(version) is int and version in VERSIONS
+    known = (
+        certificate["format"] == "quadlens-certificate"
+        and type(version) is int
+        and version in VERSIONS
+    )
     require(known, "unknown format or version")
     keys(about, ("sha256", "task"), "model")
-    require(about["sha256"] == hashlib.sha256(content).hexdigest(), "the certificate is about another model file")
+    require(
+        about["sha256"] == hashlib.sha256(content).hexdigest(),
+        "the certificate is about another model file",
+    )
     network = read_network(*read_tensors(content))
     require(about["task"] == network.task.value, "the certificate's task is not the model's")
     check_words(network.task, version)
-    claims = keys(certificate["claims"], ("inputs", "certified_inputs", "wrong_inputs", "margin"), "claims")
+    claims = keys(
+        certificate["claims"], ("inputs", "certified_inputs", "wrong_inputs", "margin"), "claims"
+    )
     example, margin = certificate["counter_example"], None
     if claims["margin"] is not None:
         margin = rational(claims["margin"], "margin")
@@ -93,12 +117,25 @@ def cells_first(certificate: Any, content: bytes, clock: Clock) -> Callable[[], 
         counts = by_cells(prover, certificate["hints"], example is not None)
         numbers = [claims["inputs"], claims["certified_inputs"], *claims["wrong_inputs"]]
         proved = [counts.inputs, counts.inputs - counts.most, counts.least, counts.most]
-        require(numbers == proved and all(type(n) is int for n in numbers), f"the inputs are not counted as {proved}")
-        require((margin is not None) == (counts.most < counts.inputs), "a margin of nothing, or none of something")
-        unless_wrong = "CERTIFIED" if counts.most == 0 else "UNPROVED" if margin is None else "PARTLY"
+        require(
+            numbers == proved and all(type(n) is int for n in numbers),
+            f"the inputs are not counted as {proved}",
+        )
+        require(
+            (margin is not None) == (counts.most < counts.inputs),
+            "a margin of nothing, or none of something",
+        )
+        unless_wrong = (
+            "CERTIFIED" if counts.most == 0 else "UNPROVED" if margin is None else "PARTLY"
+        )
         verdict = unless_wrong if example is None else "WRONG"
         require(certificate["verdict"] == verdict, "the verdict does not fit the claims")
-        words = statement(network.task.value, counts.inputs, counts.least, counts.most, margin, version)
-        require(certificate["statement"] == words, f"the statement does not fit the claims; it should read: {words}")
+        words = statement(
+            network.task.value, counts.inputs, counts.least, counts.most, margin, version
+        )
+        require(
+            certificate["statement"] == words,
+            f"the statement does not fit the claims; it should read: {words}",
+        )
 
     return proof

@@ -1,8 +1,8 @@
 """The theorem about networks on sequences: every cell of every step is in a leaf, and every leaf is proved (`cells`).
 
-If at every step, the tokens before it being right, a right token's logit is the largest, then greedy decoding is right.
-Words are counted by cells: those of wrong and of open leaves are not certified, and those of wrong leaves at one step
-are wrong.
+If at every step, the tokens before it being right, a right token's logit is the largest, then
+greedy decoding is right. Words are counted by cells: those of wrong and of open leaves are not
+certified, and those of wrong leaves at one step are wrong.
 """
 
 import math
@@ -58,14 +58,19 @@ class Seen:
     def attention(self, head: int) -> Attention:
         """Of one head."""
         if head not in self.attentions:
-            self.attentions[head] = Attention(self.views[head], self.prover.tables.weights(head, self.query, self.own))
+            self.attentions[head] = Attention(
+                self.views[head], self.prover.tables.weights(head, self.query, self.own)
+            )
         return self.attentions[head]
 
     def ratio(self, head: int, k: int, sign: int) -> Ratio:
         """Of coordinate k of a head, or of its negative."""
         if (head, k, sign) not in self.ratios:
             attention, coordinates = self.attention(head), self.prover.tables.coordinates[head]
-            values = {j: {v: (row[k], e) for v, (row, e) in coordinates[j].items()} for j in attention.weights}
+            values = {
+                j: {v: (row[k], e) for v, (row, e) in coordinates[j].items()}
+                for j in attention.weights
+            }
             self.ratios[head, k, sign] = attention.ratio(values, sign)
         return self.ratios[head, k, sign]
 
@@ -74,12 +79,18 @@ class Seen:
         """What words are counted by."""
         tables = self.prover.tables
         bases = zip(tables.basis, tables.coordinates, strict=True)
-        return [counting.Head(self.attention(h), len(basis), at) for h, (basis, at) in enumerate(bases)]
+        return [
+            counting.Head(self.attention(h), len(basis), at) for h, (basis, at) in enumerate(bases)
+        ]
 
     @cached_property
     def coordinates(self) -> list[tuple[int, int]]:
         """(head, number within the head) of each coordinate."""
-        return [(head, k) for head, basis in enumerate(self.prover.tables.basis) for k in range(len(basis))]
+        return [
+            (head, k)
+            for head, basis in enumerate(self.prover.tables.basis)
+            for k in range(len(basis))
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,11 +127,23 @@ class Prover:
         task = self.network.task
         query, letter, right = task.steps[number]
         fed = task.fed[query]
-        low, high = (letter, letter) if isinstance(fed, int) else (min(letter, fed[0]), max(letter, fed[0]))
+        low, high = (
+            (letter, letter) if isinstance(fed, int) else (min(letter, fed[0]), max(letter, fed[0]))
+        )
         keys(hints, ("leaves", "cells"), "a step")
-        leaves, entries, cells = hints["leaves"], hints["cells"], list(cells_of(task, low, high + 1))
-        require(isinstance(leaves, list) and isinstance(entries, list), "a step without leaves and cells")
-        require(len(entries) == len(cells), f"step {number} has {len(entries)} cells, expected {len(cells)}")
+        leaves, entries, cells = (
+            hints["leaves"],
+            hints["cells"],
+            list(cells_of(task, low, high + 1)),
+        )
+        require(
+            isinstance(leaves, list) and isinstance(entries, list),
+            "a step without leaves and cells",
+        )
+        require(
+            len(entries) == len(cells),
+            f"step {number} has {len(entries)} cells, expected {len(cells)}",
+        )
         members: dict[int, list[Cell]] = {}
         words: dict[int, int] = {}
         for cell, entry in zip(cells, entries, strict=True):
@@ -129,7 +152,10 @@ class Prover:
                 if leaf is None or count == 0:
                     require(count == 0, f"a cell of step {number} is in no leaf")
                     continue
-                require(0 <= leaf < len(leaves), f"a cell of step {number} is in a leaf that does not exist")
+                require(
+                    0 <= leaf < len(leaves),
+                    f"a cell of step {number} is in a leaf that does not exist",
+                )
                 about = leaves[leaf]
                 own = fed if isinstance(fed, int) else part.look_up(task, fed[0], fed[1])
                 same = about["own"] == own and about["answer"] == part.look_up(task, letter, right)
@@ -145,7 +171,16 @@ class Prover:
             require(wrong_words is not None, f"leaf {leaf} of step {number} is not proved")
             few, many = wrong_words or (0, 0)
             least, most = least + few, most + many
-        return least, most, [cell for n, cells in members.items() if leaves[n]["kind"] == "wrong" for cell in cells]
+        return (
+            least,
+            most,
+            [
+                cell
+                for n, cells in members.items()
+                if leaves[n]["kind"] == "wrong"
+                for cell in cells
+            ],
+        )
 
     def leaf(self, seen: Seen, leaf: Any, cells: list[Cell], words: int) -> tuple[int, int] | None:
         """How many of a leaf's words are wrong at least, and not proved right at most; None where it is not proved."""
@@ -169,7 +204,10 @@ class Prover:
         """The box of a leaf over 2^bits, where every word of its cells is in it."""
         placed = [[view.placed(self.network.task, cell) for cell in cells] for view in seen.views]
         coordinates = seen.coordinates
-        require(isinstance(leaf["box"], list) and len(leaf["box"]) == len(coordinates), "a box of another dimension")
+        require(
+            isinstance(leaf["box"], list) and len(leaf["box"]) == len(coordinates),
+            "a box of another dimension",
+        )
         box: Box = []
         for (head, k), ends in zip(coordinates, leaf["box"], strict=True):
             low, high = integers(ends, "box", 2, -limits.LARGEST_HINT, limits.LARGEST_HINT)
@@ -179,7 +217,9 @@ class Prover:
             box.append((low, high))
         return None if any(low > high for low, high in box) else box
 
-    def decided(self, seen: Seen, box: Box, right: frozenset[int], good: bool, side: Side | None) -> bool:
+    def decided(
+        self, seen: Seen, box: Box, right: frozenset[int], good: bool, side: Side | None
+    ) -> bool:
         """Whether all points of a box, or those on one side of a plane, are right by the margin, or wrong."""
         least = max(1, math.ceil(self.margin * (1 << Q))) if good else None
         return proved(seen.tail, self.at_tail(box, self.bits), right, least, self.clock, side)
@@ -190,7 +230,8 @@ class Prover:
         plane = counting.Plane.of(leaf, len(box), len(seen.views), task.inputs)
         ends = ((True, plane.right, 1), (False, plane.wrong, -1))
         if not all(
-            self.decided(seen, box, right, good, Side(plane.slope, end, self.bits, sign)) for good, end, sign in ends
+            self.decided(seen, box, right, good, Side(plane.slope, end, self.bits, sign))
+            for good, end, sign in ends
         ):
             return None
         proved_words = counting.counted(task, seen.heads, plane, box, cells, self.bits)
@@ -212,19 +253,29 @@ class Prover:
         task = self.network.task
         keys(example, ("input", "step", "answered"), "counter_example")
         (number,) = integers([example["step"]], "step", 1, 0, len(task.steps) - 1)
-        (token,) = integers([example["answered"]], "answered", 1, 0, self.network["d_vocab_out"] - 1)
+        (token,) = integers(
+            [example["answered"]], "answered", 1, 0, self.network["d_vocab_out"] - 1
+        )
         word = integers(example["input"], "input", len(task.next), 0, limits.MAX_TABLE_ENTRIES)
-        require(all(a < len(table[0]) for a, table in zip(word, task.next, strict=True)), "an input of other letters")
+        require(
+            all(a < len(table[0]) for a, table in zip(word, task.next, strict=True)),
+            "an input of other letters",
+        )
         query, letter, table = task.steps[number]
         tokens, states = task.tokens(word), task.states(word)
         seen = Seen(self, query, tokens[query], self.views(query))
         box = [
-            (seen.ratio(head, k, 1).of_word(task, word), -seen.ratio(head, k, -1).of_word(task, word))
+            (
+                seen.ratio(head, k, 1).of_word(task, word),
+                -seen.ratio(head, k, -1).of_word(task, word),
+            )
             for head, k in seen.coordinates
         ]
         right = task.answers[table[states[letter]][word[letter]]]
         leads = undecided(seen.tail, self.at_tail(box, U), [token], sorted(right), 1) is None
-        require(token not in right and leads, "the counter-example is not shown to be answered wrongly")
+        require(
+            token not in right and leads, "the counter-example is not shown to be answered wrongly"
+        )
 
 
 def shape(network: Network, margin: Fraction, hints: Any, clock: Clock) -> Prover:
@@ -235,9 +286,14 @@ def shape(network: Network, margin: Fraction, hints: Any, clock: Clock) -> Prove
     heads = hints["basis"]
     require(isinstance(heads, list) and len(heads) == network["n_heads"], "not one basis per head")
     basis = [[integers(row, "basis", d, -most, most) for row in head] for head in heads]
-    require(sum(map(len, basis)) <= limits.MAX_COORDINATES, f"more than {limits.MAX_COORDINATES} coordinates")
+    require(
+        sum(map(len, basis)) <= limits.MAX_COORDINATES,
+        f"more than {limits.MAX_COORDINATES} coordinates",
+    )
     task, steps = network.task, hints["steps"]
-    require(isinstance(steps, list) and len(steps) == len(task.steps), "not one list of leaves per step")
+    require(
+        isinstance(steps, list) and len(steps) == len(task.steps), "not one list of leaves per step"
+    )
     for query, head in ((query, h) for query, _, _ in task.steps for h in range(len(heads))):
         network.seen(head, query)
     prover = Prover(Parts(Tables(network, basis, bits, clock)), margin, bits, clock)
@@ -267,14 +323,20 @@ def check_shape(prover: Prover, number: int, hints: Any) -> None:
                 prover.tables.weights(head, query, own)
         if leaf["kind"] == "linear":
             right = min(network.task.answers[answer])
-            for group in (*leaf["groups"], *([[leaf["wrong"]]] if leaf["wrong"] is not None else [])):
+            for group in (
+                *leaf["groups"],
+                *([[leaf["wrong"]]] if leaf["wrong"] is not None else []),
+            ):
                 rivals(group, size, right)
             continue
         prover.parts.check()
         prover.parts.at(query, own)
         if leaf["kind"] == "counted":
             counting.Plane.of(leaf, coordinates, len(heads), network.task.inputs)
-        require(isinstance(leaf["box"], list) and len(leaf["box"]) == coordinates, "a box of another dimension")
+        require(
+            isinstance(leaf["box"], list) and len(leaf["box"]) == coordinates,
+            "a box of another dimension",
+        )
         for ends in leaf["box"]:
             integers(ends, "box", 2, -limits.LARGEST_HINT, limits.LARGEST_HINT)
 

@@ -1,8 +1,8 @@
 """Networks of several layers, or with norms: every logit by the forward pass, in integers with a bound on their error.
 
-A vector is a list of integers X_i over 2^F with one bound e, over 2^F too: the true numbers x_i have |x_i - X_i/2^F| ≤
-e/2^F. Each function below says what it adds to e. Integer division rounds down, so that a quotient that bounds an error
-has 1 added.
+A vector is a list of integers X_i over 2^F with one bound e, over 2^F too: the true numbers x_i
+have |x_i - X_i/2^F| ≤ e/2^F. Each function below says what it adds to e. Integer division rounds
+down, so that a quotient that bounds an error has 1 added.
 """
 
 import math
@@ -83,7 +83,9 @@ def activated(name: str, x: Vector) -> Vector:
     return y, sigma.slope * error + math.ceil(sigma.error * (1 << F))
 
 
-APPLIED: dict[str, Any] = {}  # σ̄ does not depend on `most`, and remembers the places that it was expanded at
+APPLIED: dict[
+    str, Any
+] = {}  # σ̄ does not depend on `most`, and remembers the places that it was expanded at
 
 
 @dataclass(frozen=True)
@@ -119,8 +121,8 @@ class Block:
 class Stack:
     """A network: what a and b bring before the first layer, its layers or hidden layers, and its unembedding.
 
-    tokens: of a transformer by position, of an MLP by operand, one vector for each token. hidden: of an MLP after its
-    first hidden layer: (the σ before it, its norm, its linear layer).
+    tokens: of a transformer by position, of an MLP by operand, one vector for each token. hidden:
+    of an MLP after its first hidden layer: (the σ before it, its norm, its linear layer).
     """
 
     config: Config
@@ -180,7 +182,9 @@ def attended(config: Config, block: Block, x: list[Vector], last: bool) -> list[
             parts = [v[0][head] for v in values]
             mixed += [sum(map(mul, weights, column)) >> F for column in zip(*parts, strict=True)]
             each = zip(weights, values, parts, strict=True)
-            lost = max(lost, sum((abs(g) + off) * v[1] + off * biggest(part) for g, v, part in each))
+            lost = max(
+                lost, sum((abs(g) + off) * v[1] + off * biggest(part) for g, v, part in each)
+            )
         streams[q] = plus(x[q], block.out((mixed, (lost >> F) + 2)))
     return streams
 
@@ -195,9 +199,9 @@ def with_softmax(
 ) -> tuple[list[int], int]:
     """The weights with scale · softmax added for the positions seen from q, and a bound on their errors.
 
-    A score Σ q k / divisor is off by s = (e_q Σ|k| + e_k Σ|q| + d_head e_q e_k) / divisor. Softmax p_t moves by at most
-    s/2: dp_t = p_t Σ_u p_u (ds_t - ds_u), whose size is at most 2 s p_t (1 - p_t). To that come the errors of `shares`
-    and the rounding of the constant part.
+    A score Σ q k / divisor is off by s = (e_q Σ|k| + e_k Σ|q| + d_head e_q e_k) / divisor. Softmax
+    p_t moves by at most s/2: dp_t = p_t Σ_u p_u (ds_t - ds_u), whose size is at most 2 s p_t (1 -
+    p_t). To that come the errors of `shares` and the rounding of the constant part.
     """
     top, bottom = softmax.divisor.as_integer_ratio()
     n, d = softmax.scale.as_integer_ratio()
@@ -246,11 +250,15 @@ def read_stack(config: Config, tensors: Tensors, hints: Any, clock: Clock) -> St
         norms = [*(wide.norm for wide in config.hidden[1:]), config.norms["mlp"]]
         for number, (before, kind) in enumerate(zip(config.hidden, norms, strict=False), 1):
             at = f"mlp.{number}."
-            hidden.append((before.activation, norm(kind, f"{at}ln2", "_"), layer(f"{at}W_in", f"{at}b_in")))
+            hidden.append(
+                (before.activation, norm(kind, f"{at}ln2", "_"), layer(f"{at}W_in", f"{at}b_in"))
+            )
         bias = of("mlp.b_in") if config.bias else None
         last = linear(of("mlp.W_out"), of("mlp.b_out") if config.bias else None)
         tokens = [vectors(of("mlp.W_a")), vectors(of("mlp.W_b"), bias)]
-        return Stack(config, tokens, [], hidden, norm(config.norms["final"], "mlp.ln_final", "_"), last)
+        return Stack(
+            config, tokens, [], hidden, norm(config.norms["final"], "mlp.ln_final", "_"), last
+        )
     places, W_E = to_bits(of("pos_embed.W_pos"), F), to_bits(of("embed.W_E"), F)
     tokens = [
         [(list(map(int.__add__, row, place)), 1) for row in W_E[start:stop]]
@@ -258,9 +266,14 @@ def read_stack(config: Config, tensors: Tensors, hints: Any, clock: Clock) -> St
     ]
     blocks = []
     for at in (f"blocks.{number}." for number in range(config.n_layers)):
-        Q, K = (heads(f"{at}attn.?_{name}") if config.softmax is not None else None for name in "QK")
+        Q, K = (
+            heads(f"{at}attn.?_{name}") if config.softmax is not None else None for name in "QK"
+        )
         out, into = layer(f"{at}attn.W_O", f"{at}attn.b_O"), layer(f"{at}mlp.W_in", f"{at}mlp.b_in")
-        write, ln1 = layer(f"{at}mlp.W_out", f"{at}mlp.b_out"), norm(config.norms["attention"], f"{at}ln1", ".")
+        write, ln1 = (
+            layer(f"{at}mlp.W_out", f"{at}mlp.b_out"),
+            norm(config.norms["attention"], f"{at}ln1", "."),
+        )
         ln2 = norm(config.norms["mlp"], f"{at}ln2", ".")
         blocks.append(Block(ln1, Q, K, heads(f"{at}attn.?_V"), out, ln2, into, write))
     last = layer("unembed.W_U", "unembed.b_U", p)

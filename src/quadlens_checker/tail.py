@@ -1,8 +1,8 @@
 """What follows attention (norm, MLP, norm, logits) on a box of coordinates, by affine forms in integers over 2^Q.
 
-A form (c, a, e) stands for every c + Σ_k a_k ε_k + η with |ε_k| ≤ 1, the same in all forms of a box, and |η| ≤ e. Sums
-keep what forms share; a product or a curve adds what it cannot share to e. Every rounding down of c or an a_k is below
-one unit, and is in e.
+A form (c, a, e) stands for every c + Σ_k a_k ε_k + η with |ε_k| ≤ 1, the same in all forms of a
+box, and |η| ≤ e. Sums keep what forms share; a product or a curve adds what it cannot share to e.
+Every rounding down of c or an a_k is below one unit, and is in e.
 """
 
 from dataclasses import dataclass, field
@@ -40,7 +40,9 @@ class Form(NamedTuple):
         """A curve of this form, by α (x - p) + v ± δ on its range."""
         slope, p, v, delta = line
         a = [slope * x >> Q for x in self.a]
-        return Form((slope * (self.c - p) >> Q) + v, a, (abs(slope) * self.e >> Q) + delta + len(a) + 2)
+        return Form(
+            (slope * (self.c - p) >> Q) + v, a, (abs(slope) * self.e >> Q) + delta + len(a) + 2
+        )
 
     def times(self, other: "Form") -> "Form":
         """(c + x)(d + y) = c d + c y + d x + x y, and |x y| is at most the product of the radii."""
@@ -65,7 +67,9 @@ def mean_square(forms: list[Form], n: int, eps: int) -> tuple[Form, int, int]:
     ]
     e = (2 * sum(abs(x.c) * x.e for x in forms) + half) // (n << Q) + len(a) + 3
     square = Form(c, a, e)
-    least = sum(max(abs(x.c) - r, 0) ** 2 for x, r in zip(forms, radii, strict=True)) // (n << Q) + eps
+    least = (
+        sum(max(abs(x.c) - r, 0) ** 2 for x, r in zip(forms, radii, strict=True)) // (n << Q) + eps
+    )
     most = sum((abs(x.c) + r) ** 2 for x, r in zip(forms, radii, strict=True)) // (n << Q) + eps + 2
     return square, max(c - square.radius, least), min(c + square.radius, most)
 
@@ -73,8 +77,8 @@ def mean_square(forms: list[Form], n: int, eps: int) -> tuple[Form, int, int]:
 class Direction(NamedTuple):
     """A direction v of the stream after the MLP, over 2^P, and what attention and MLP write into it, over 2^Q.
 
-    basis: B_k · v; neurons: W_out · v and its sizes; bias: b_out · v; rest: Σ_i |v_i| rest_i, the radius of
-    `Tables.rest`, and `Parts.slack`.
+    basis: B_k · v; neurons: W_out · v and its sizes; bias: b_out · v; rest: Σ_i |v_i| rest_i, the
+    radius of `Tables.rest`, and `Parts.slack`.
     """
 
     v: list[int]
@@ -119,7 +123,9 @@ class Tail:
 
     parts: "Parts"
     base: list[int]
-    places: dict[int, int] = field(default_factory=dict)  # base · v over 2^Q by the direction's identity
+    places: dict[int, int] = field(
+        default_factory=dict
+    )  # base · v over 2^Q by the direction's identity
 
     def read(self, direction: Direction, ends: "Ends") -> Form:
         """The product x · v for the stream x before the MLP."""
@@ -132,7 +138,11 @@ class Tail:
     def neurons(self, ends: "Ends") -> list[Form]:
         """What each neuron says."""
         parts, network = self.parts, self.parts.network
-        scale = self.scale("mlp", [self.read(v, ends) for v in parts.axes["mlp"]]) if network.norms["mlp"] else None
+        scale = (
+            self.scale("mlp", [self.read(v, ends) for v in parts.axes["mlp"]])
+            if network.norms["mlp"]
+            else None
+        )
 
         def into(name: str) -> list[Form]:
             forms = [(self.read(v, ends), bias) for v, bias in parts.into[name]]
@@ -185,7 +195,10 @@ class Pieces:
             return form
         neurons = direction.neurons
         c = form.c + direction.bias + (sum(map(mul, neurons, written.centres)) >> Q)
-        a = [x + (sum(map(mul, neurons, column)) >> Q) for x, column in zip(form.a, written.coefficients, strict=True)]
+        a = [
+            x + (sum(map(mul, neurons, column)) >> Q)
+            for x, column in zip(form.a, written.coefficients, strict=True)
+        ]
         lost = sum(map(mul, direction.sizes, written.errors)) + 2 * written.size
         return Form(c, a, form.e + (lost >> Q) + len(a) + 3)
 
@@ -196,7 +209,9 @@ class Pieces:
             return None
         return self.tail.scale("final", [self.after(v) for v in self.tail.parts.axes["final"]])
 
-    def lead(self, token: int, other: int, plane: Form | None = None, floor: int | None = None) -> tuple[int, Form]:
+    def lead(
+        self, token: int, other: int, plane: Form | None = None, floor: int | None = None
+    ) -> tuple[int, Form]:
         """No more than logit(token) - logit(other) on the whole box, and the form it comes from.
 
         Or, where that is more, no more than the same less a plane. The product with the final
@@ -221,10 +236,11 @@ class Pieces:
 class Parts:
     """The directions that a network's norms, neurons and logits read, and the basis its attention writes in.
 
-    Directions are over 2^P. Weights of the tail are below 2^24 and known to one unit, so that a direction, a difference
-    of weights times another and less its mean, is known to 2^27 units in each entry: 2^-133. Widths are below 2^12, and
-    streams, reach and the radius of `Tables.rest` below 2^40: then x · v is off by less than 2^-81, and so are the
-    rest's share of it, W_out · v, B · v and constants.
+    Directions are over 2^P. Weights of the tail are below 2^24 and known to one unit, so that a
+    direction, a difference of weights times another and less its mean, is known to 2^27 units in
+    each entry: 2^-133. Widths are below 2^12, and streams, reach and the radius of `Tables.rest`
+    below 2^40: then x · v is off by less than 2^-81, and so are the rest's share of it, W_out · v,
+    B · v and constants.
     """
 
     tables: Tables
@@ -239,15 +255,28 @@ class Parts:
     def weights(self) -> dict[str, Rows]:
         """The weights over 2^P, rounded down."""
         require(max(self.network.sizes.values()) < 1 << 12, "a width of 2^12 or more")
-        require(all(largest(b) < 1 << (self.tables.basis_bits + 10) for b in self.tables.basis), "a basis beyond 2^10")
-        tensors = {name: self.network.tensors[name] for name in OF_TAIL if name in self.network.tensors}
-        require(all(largest(x) < 1 << (shift + 24) for x, shift in tensors.values()), "a weight beyond 2^24")
-        return {name: [at_bits(row, shift, P) for row in values] for name, (values, shift) in tensors.items()}
+        require(
+            all(largest(b) < 1 << (self.tables.basis_bits + 10) for b in self.tables.basis),
+            "a basis beyond 2^10",
+        )
+        tensors = {
+            name: self.network.tensors[name] for name in OF_TAIL if name in self.network.tensors
+        }
+        require(
+            all(largest(x) < 1 << (shift + 24) for x, shift in tensors.values()),
+            "a weight beyond 2^24",
+        )
+        return {
+            name: [at_bits(row, shift, P) for row in values]
+            for name, (values, shift) in tensors.items()
+        }
 
     @cached_property
     def basis(self) -> Rows:
         """B of all heads over 2^P."""
-        return [at_bits(row, self.tables.basis_bits, P) for basis in self.tables.basis for row in basis]
+        return [
+            at_bits(row, self.tables.basis_bits, P) for basis in self.tables.basis for row in basis
+        ]
 
     @cached_property
     def reach(self) -> list[int]:
@@ -255,7 +284,9 @@ class Parts:
         reach = []
         for basis, head in zip(self.tables.basis, self.tables.coordinates, strict=True):
             sizes = [[abs(x) + e for x in row] for at in head for row, e in at.values()]
-            reach += [(max(column) >> (P - Q)) + 1 for column in zip(*sizes, strict=True)][: len(basis)]
+            reach += [(max(column) >> (P - Q)) + 1 for column in zip(*sizes, strict=True)][
+                : len(basis)
+            ]
         require(max(reach, default=0) < 1 << (Q + 40), "coordinates beyond 2^40")
         return reach
 
@@ -271,7 +302,12 @@ class Parts:
     def at(self, query: int, token: int) -> Tail:
         """The tail of a position that holds a token: its stream, with attention's bias and what no coordinate has."""
         middle, radius = self.tables.rest
-        base = list(map(sum, zip(self.tables.streams[query][token], self.weights["b_O"][0], middle, strict=True)))
+        base = list(
+            map(
+                sum,
+                zip(self.tables.streams[query][token], self.weights["b_O"][0], middle, strict=True),
+            )
+        )
         require(largest([base, radius]) < 1 << (P + 40), "a stream beyond 2^40")
         return Tail(self, base)
 
@@ -313,7 +349,10 @@ class Parts:
         """What neurons (`in`) and their gates (`gate`) read."""
         names = ("in", "gate") if self.network.gated else ("in",) if self.network["d_mlp"] else ()
         return {
-            name: self.read_by("mlp", self.weights[f"W_{name}"], self.weights[f"b_{name}"][0], "ln2") for name in names
+            name: self.read_by(
+                "mlp", self.weights[f"W_{name}"], self.weights[f"b_{name}"][0], "ln2"
+            )
+            for name in names
         }
 
     def lead(self, token: int, other: int) -> tuple[Direction, int]:
@@ -336,21 +375,30 @@ class Side(NamedTuple):
     def on(self, box: Box) -> Form:
         """The form of sign · (Σ_k g_k r_k - end) on a box: every entry is rounded down, by less than one."""
         g, bits = [self.sign * x for x in self.slope], self.bits
-        c = (sum(x * c for x, (c, _) in zip(g, box, strict=True)) >> bits) - (self.sign * self.end << Q >> bits)
+        c = (sum(x * c for x, (c, _) in zip(g, box, strict=True)) >> bits) - (
+            self.sign * self.end << Q >> bits
+        )
         return Form(c, [x * r >> bits for x, (_, r) in zip(g, box, strict=True)], len(box) + 2)
 
 
 def proved(
-    tail: Tail, box: Box, right: frozenset[int], margin: int | None, clock: Clock, side: Side | None = None
+    tail: Tail,
+    box: Box,
+    right: frozenset[int],
+    margin: int | None,
+    clock: Clock,
+    side: Side | None = None,
 ) -> bool:
     """Whether on all of a box, or of its part on one side of a plane, one right token leads all others by `margin`.
 
-    Without a margin: whether some other token leads every right one. A box that does not show it is cut in two, where
-    the form that says least has most; MAX_CUTS at most. Margins are over 2^Q.
+    Without a margin: whether some other token leads every right one. A box that does not show it is
+    cut in two, where the form that says least has most; MAX_CUTS at most. Margins are over 2^Q.
     """
     tokens = range(tail.parts.network["d_vocab_out"])
     others = [token for token in tokens if token not in right]
-    first, second, floor = (sorted(right), others, margin) if margin is not None else (others, sorted(right), 1)
+    first, second, floor = (
+        (sorted(right), others, margin) if margin is not None else (others, sorted(right), 1)
+    )
     boxes = [box]
     if not first or not second:
         return not second
@@ -369,7 +417,9 @@ def proved(
         if r <= 1:
             return False
         half = (r + 1) // 2
-        boxes += [[*here[:cut], (c + side * (r - half), half), *here[cut + 1 :]] for side in (-1, 1)]
+        boxes += [
+            [*here[:cut], (c + side * (r - half), half), *here[cut + 1 :]] for side in (-1, 1)
+        ]
     return False
 
 
@@ -378,7 +428,8 @@ def undecided(
 ) -> int | None:
     """None where one of the first tokens leads all of the second by `floor`; else the coordinate to cut.
 
-    With a plane f only points with f ≥ 0 matter, and a lead of f + floor on the whole box is enough.
+    With a plane f only points with f ≥ 0 matter, and a lead of f + floor on the whole box is
+    enough.
     """
     best: tuple[int, Form] | None = None
     try:
@@ -392,7 +443,8 @@ def undecided(
                 best = least, form
     except Undecided:
         pass
-    # Where most of a form is what it cannot share, its slopes do not say what to cut: a width is what makes that small.
+    # Where most of a form is what it cannot share, its slopes do not say what to cut: a width is
+    # what makes that small.
     radii, sizes = [r for _, r in box], list(map(abs, best[1].a)) if best else []
     cut = sizes.index(max(sizes)) if best and sum(sizes) > best[1].e else None
     return cut if cut is not None and radii[cut] > 1 else radii.index(max(radii)) if radii else 0

@@ -1,12 +1,14 @@
 """The task: which answer is right for each pair, from a name by the rules below, or from a table of answers.
 
-Formulas on 0 … n-1: `add` a + b, `subtract` a - b, `linear:α,β` αa + βb (units), all modulo n; `multiply0` a·b modulo a
-prime n; `multiply` and `divide` on the residues 1 … n modulo the prime n + 1, element i being the residue i + 1.
+Formulas on 0 … n-1: `add` a + b, `subtract` a - b, `linear:α,β` αa + βb (units), all modulo n;
+`multiply0` a·b modulo a prime n; `multiply` and `divide` on the residues 1 … n modulo the prime n +
+1, element i being the residue i + 1.
 
-Groups: `Cn`, element i is the i-th power of a generator; `Dn`, the rotations r^i and then the reflections r^i s, with
-s r s = r^-1; `Sn` and `An`, permutations as tuples of images in lexicographic order, x·y being first y, then x; and
-products `GxH`, pairs in lexicographic order. A table that is named after a group must be one of that group, up to the
-order of the elements. Other tables are called `table` and need not be groups.
+Groups: `Cn`, element i is the i-th power of a generator; `Dn`, the rotations r^i and then the
+reflections r^i s, with s r s = r^-1; `Sn` and `An`, permutations as tuples of images in
+lexicographic order, x·y being first y, then x; and products `GxH`, pairs in lexicographic order. A
+table that is named after a group must be one of that group, up to the order of the elements. Other
+tables are called `table` and need not be groups.
 """
 
 import hashlib
@@ -43,7 +45,11 @@ def by_formula(name: str, n: int) -> Task:
         p = n + 1 if units else n
         require(prime(p), f"{name} is about a prime modulus, not {p}")
         if not units:
-            return Task(name, [[a * b % p for b in range(n)] for a in range(n)], f"a · b mod {p}, 0 included,")
+            return Task(
+                name,
+                [[a * b % p for b in range(n)] for a in range(n)],
+                f"a · b mod {p}, 0 included,",
+            )
         factors = [pow(b, 1 if name == "multiply" else -1, p) for b in range(1, p)]
         answers = [[a * b % p - 1 for b in factors] for a in range(1, p)]
         sign = "·" if name == "multiply" else "/"
@@ -51,7 +57,10 @@ def by_formula(name: str, n: int) -> Task:
     linear = re.fullmatch(r"linear:(-?[0-9]{1,9}),(-?[0-9]{1,9})", name)
     require(linear or name in ("add", "subtract"), f"unknown task {name[:80]}")
     alpha, beta = (int(linear[1]), int(linear[2])) if linear else (1, 1 if name == "add" else -1)
-    require(math.gcd(alpha, n) == math.gcd(beta, n) == 1, f"{name}: a factor that is not a unit modulo {n}")
+    require(
+        math.gcd(alpha, n) == math.gcd(beta, n) == 1,
+        f"{name}: a factor that is not a unit modulo {n}",
+    )
     signs = {"add": "a + b", "subtract": "a − b"}
     words = f"{signs.get(name, f'{alpha % n}a + {beta % n}b')} mod {n}"
     return Task(name, [[(alpha * a + beta * b) % n for b in range(n)] for a in range(n)], words)
@@ -69,7 +78,10 @@ def factor(kind: str, degree: int) -> Table:
         return [[(a + b) % degree for b in range(degree)] for a in range(degree)]
     if kind == "D":  # r^i s^x · r^j s^y = r^(i ± j) s^(x + y), minus after a reflection
         elements = list(product((0, 1), range(degree)))
-        return [[(x + y) % 2 * degree + (i - j if x else i + j) % degree for y, j in elements] for x, i in elements]
+        return [
+            [(x + y) % 2 * degree + (i - j if x else i + j) % degree for y, j in elements]
+            for x, i in elements
+        ]
     chosen = [
         x
         for x in permutations(range(degree))
@@ -111,7 +123,9 @@ def orders(table: Table) -> list[int]:
     return sizes
 
 
-def generated(table: Table, chosen: list[int], other: Table, images: list[int]) -> dict[int, int] | None:
+def generated(
+    table: Table, chosen: list[int], other: Table, images: list[int]
+) -> dict[int, int] | None:
     """The map that takes each chosen element to its image and products x·g, g chosen, to products; or None."""
     mapped = dict(zip(chosen, images, strict=True))
     if len(set(mapped.values())) < len(mapped):
@@ -131,7 +145,8 @@ def generated(table: Table, chosen: list[int], other: Table, images: list[int]) 
 def same_group(table: Table, known: Table, clock: Clock) -> bool:
     """Whether renaming elements turns `known`, a group, into `table`: images of generators are tried.
 
-    A map is believed only when it is one to one and every product is looked at, so that yes is always right.
+    A map is believed only when it is one to one and every product is looked at, so that yes is
+    always right.
     """
     n, sizes, targets = len(known), orders(known), orders(table)
     if sorted(sizes) != sorted(targets):
@@ -156,7 +171,9 @@ def same_group(table: Table, known: Table, clock: Clock) -> bool:
 
 def fingerprint(table: Table) -> str:
     """SHA-256 of a table as little-endian 32-bit integers, row by row."""
-    return hashlib.sha256(b"".join(x.to_bytes(4, "little") for row in table for x in row)).hexdigest()
+    return hashlib.sha256(
+        b"".join(x.to_bytes(4, "little") for row in table for x in row)
+    ).hexdigest()
 
 
 def read_task(value: Any, n: int, table: Sequence[int] | None) -> Task:
@@ -166,9 +183,15 @@ def read_task(value: Any, n: int, table: Sequence[int] | None) -> Task:
         return by_formula(value, n)
     keys(value, ("name", "sha256"), "task")
     name, sha256, entries = value["name"], value["sha256"], list(table or ())
-    require(isinstance(name, str) and isinstance(sha256, str) and len(entries) == n * n, "a task without name or table")
+    require(
+        isinstance(name, str) and isinstance(sha256, str) and len(entries) == n * n,
+        "a task without name or table",
+    )
     answers = [integers(entries[a * n : a * n + n], "task.answers", n, 0, n - 1) for a in range(n)]
-    require(fingerprint(answers) == sha256, "the task's table does not have the SHA-256 that the file gives")
+    require(
+        fingerprint(answers) == sha256,
+        "the task's table does not have the SHA-256 that the file gives",
+    )
     if name == "table":
         return Task(value, answers, f"a·b by the table with SHA-256 {sha256}")
     group_factors(name, n)
@@ -184,8 +207,16 @@ def check_task(task: Task, value: Any, answers: Any, clock: Clock) -> None:
     if answers is not None:
         rows = [integers(row, "answers", n, 0, n - 1) for row in answers]
         require(rows == task.answers, "the certificate's table of answers is not the model's")
-        require(not derived, "the certificate has a table of answers that follows from the task's name")
+        require(
+            not derived, "the certificate has a table of answers that follows from the task's name"
+        )
     else:
-        require(derived, "the certificate lacks the table of answers, which does not follow from the task's name")
+        require(
+            derived,
+            "the certificate lacks the table of answers, which does not follow from the task's name",
+        )
     if known is not None and known != task.answers:
-        require(same_group(task.answers, known, clock), f"the task's table is not one of the group {name}")
+        require(
+            same_group(task.answers, known, clock),
+            f"the task's table is not one of the group {name}",
+        )

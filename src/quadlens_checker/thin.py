@@ -1,8 +1,8 @@
 """The proof without the collapse (`thin`).
 
-The residual stream is cut down to a few directions, which are hints, and all that they leave out is bounded. Every
-number is an integer or a rational, bounds are rounded to their safe side, and pre-activations to 2^-48, which is added
-to what is left out.
+The residual stream is cut down to a few directions, which are hints, and all that they leave out is
+bounded. Every number is an integer or a rational, bounds are rounded to their safe side, and
+pre-activations to 2^-48, which is added to what is left out.
 """
 
 import math
@@ -12,8 +12,25 @@ from typing import Any
 
 from quadlens_checker import limits
 from quadlens_checker.arcs import Bounds, in_order, low_rank_scores, read_plan
-from quadlens_checker.collapse import Model, Weights, float32_error, residual_streams, skip_terms, used_weights
-from quadlens_checker.matrices import Matrix, Rows, at_shift, minus, plus, rows, times, to_bits, transposed
+from quadlens_checker.collapse import (
+    Model,
+    Weights,
+    float32_error,
+    residual_streams,
+    skip_terms,
+    used_weights,
+)
+from quadlens_checker.matrices import (
+    Matrix,
+    Rows,
+    at_shift,
+    minus,
+    plus,
+    rows,
+    times,
+    to_bits,
+    transposed,
+)
 from quadlens_checker.model_file import Config, Tensors
 from quadlens_checker.reading import Clock, Rejected, integers, keys, require
 
@@ -41,25 +58,47 @@ def lengths(x: Matrix) -> list[Fraction]:
     """Euclidean norms of the rows, rounded up to multiples of 2^-NORM_BITS: n < (isqrt(n) + 1)²."""
     up = 2 * (NORM_BITS - x[1])
     squares = [sum(n * n for n in row) for row in x[0]]
-    return [Fraction(math.isqrt(n << up if up >= 0 else n >> -up) + 1, 1 << NORM_BITS) for n in squares]
+    return [
+        Fraction(math.isqrt(n << up if up >= 0 else n >> -up) + 1, 1 << NORM_BITS) for n in squares
+    ]
 
 
-def along(X: Matrix, W: Matrix, P: Matrix, clock: Clock) -> tuple[Matrix, Matrix, list[list[Fraction]]]:
+def along(
+    X: Matrix, W: Matrix, P: Matrix, clock: Clock
+) -> tuple[Matrix, Matrix, list[list[Fraction]]]:
     """A, F with X W ≈ A F, and four lists y, g, n, f with |X W - A F|[j,i] ≤ y[j] n[i] + g[j] f[i]; any P will do.
 
-    A = X P and F = PᵀW. With N = W - P F and Y = X - A Pᵀ, X W - A F = X N = (A Pᵀ + Y) N = A D F + Y N, D = 1 - PᵀP.
+    A = X P and F = PᵀW. With N = W - P F and Y = X - A Pᵀ, X W - A F = X N = (A Pᵀ + Y) N = A D F +
+    Y N, D = 1 - PᵀP.
     """
-    Pt, identity = transposed(P), [[int(i == j) for j in range(len(P[0][0]))] for i in range(len(P[0][0]))]
+    Pt, identity = (
+        transposed(P),
+        [[int(i == j) for j in range(len(P[0][0]))] for i in range(len(P[0][0]))],
+    )
     A, F = times(X, P, clock), times(Pt, W, clock)
     N, Y = minus(W, times(P, F, clock)), minus(X, times(A, Pt, clock))
     D = minus((identity, 0), times(Pt, P, clock))
-    (size,) = lengths(([[n for row in D[0] for n in row]], D[1]))  # all entries together bound the operator
-    return A, F, [lengths(Y), [size * x for x in lengths(A)], lengths(transposed(N)), lengths(transposed(F))]
+    (size,) = lengths(
+        ([[n for row in D[0] for n in row]], D[1])
+    )  # all entries together bound the operator
+    return (
+        A,
+        F,
+        [
+            lengths(Y),
+            [size * x for x in lengths(A)],
+            lengths(transposed(N)),
+            lengths(transposed(F)),
+        ],
+    )
 
 
 def read_directions(value: Any, what: str, d: int) -> Matrix:
     """A matrix of d rows, integers over 2^HINT_BITS."""
-    require(isinstance(value, list) and len(value) == d and isinstance(value[0], list), f"{what} is not {d} rows")
+    require(
+        isinstance(value, list) and len(value) == d and isinstance(value[0], list),
+        f"{what} is not {d} rows",
+    )
     largest, r = 10**limits.MAX_INTEGER_DIGITS, len(value[0])
     require(1 <= r <= d, f"{what} has {r} columns, expected 1…{d}")
     return [integers(row, what, r, -largest, largest) for row in value], HINT_BITS
@@ -84,7 +123,9 @@ def read(
     return to_bits(U_a, INPUT_BITS), to_bits(U_b, INPUT_BITS), bounds
 
 
-def write(weights: Weights, P: Matrix, clock: Clock) -> tuple[Matrix, Matrix, list[Fraction], list[Fraction]]:
+def write(
+    weights: Weights, P: Matrix, clock: Clock
+) -> tuple[Matrix, Matrix, list[Fraction], list[Fraction]]:
     """B by neuron and H with W_L = HᵀB + R; r_i ≥ the spread over c of R[·,i], and s_i ≥ that of W_L[·,i]."""
     B, H, (y, g, n, f) = along(weights["W_out"], weights["W_U"], P, clock)
     most_n, most_f = max(n), max(f)
@@ -94,38 +135,57 @@ def write(weights: Weights, P: Matrix, clock: Clock) -> tuple[Matrix, Matrix, li
         B,
         H,
         residual,
-        [Fraction(max(row) - min(row), 1 << shift) + x for row, x in zip(table, residual, strict=True)],
+        [
+            Fraction(max(row) - min(row), 1 << shift) + x
+            for row, x in zip(table, residual, strict=True)
+        ],
     )
 
 
 def cut_down(config: Config, tensors: Tensors, hints: Any, clock: Clock) -> ThinModel:
     """Ũ ≈ U and HᵀB ≈ W_L along the directions of the hints, with bounds on all they leave out.
 
-    A margin of the logits is at least that of the scores (`by_moments` with Ũ, H, B, r) less Σ_i s_i (e_a[i] + e_b[i]),
-    e the bound on |U - Ũ|. Of logit - score, Σ_i R[c,i] ReLU(p̃re_i) is what r bounds there; what is left,
-    Σ_i W_L[c,i] (ReLU(pre_i) - ReLU(p̃re_i)), differs between two c by at most that sum, as the ReLU is 1-Lipschitz.
+    A margin of the logits is at least that of the scores (`by_moments` with Ũ, H, B, r) less Σ_i
+    s_i (e_a[i] + e_b[i]), e the bound on |U - Ũ|. Of logit - score, Σ_i R[c,i] ReLU(p̃re_i) is what
+    r bounds there; what is left, Σ_i W_L[c,i] (ReLU(pre_i) - ReLU(p̃re_i)), differs between two c
+    by at most that sum, as the ReLU is 1-Lipschitz.
     """
-    relu = config.architecture == "transformer" and config.activation == "relu" and config.softmax is None
+    relu = (
+        config.architecture == "transformer"
+        and config.activation == "relu"
+        and config.softmax is None
+    )
     require(relu, "thin is for relu transformers with constant attention")
-    # What only a cheaper proof needs, the tokens' plane and how P' turns, may be there and is not looked at.
-    more = [key for key in ("directions_tokens", "turns") if isinstance(hints, dict) and key in hints]
+    # What only a cheaper proof needs, the tokens' plane and how P' turns, may be there and is not
+    # looked at.
+    more = [
+        key for key in ("directions_tokens", "turns") if isinstance(hints, dict) and key in hints
+    ]
     keys(hints, ("clusters", "arcs", "directions", "directions_out", "means", *more), "hints")
     p, d = config.p, config.d_model
     P, P_out = (read_directions(hints[key], key, d) for key in ("directions", "directions_out"))
-    means = [transposed(read_directions([[x] for x in mean], "means", d)) for mean in hints["means"]]
+    means = [
+        transposed(read_directions([[x] for x in mean], "means", d)) for mean in hints["means"]
+    ]
     require(len(means) == 2, "means are not two rows")
     clock(4 * (p + d) * (len(P[0][0]) + len(P_out[0][0])) * config.d_mlp)
     weights = used_weights(config, tensors)
     streams = residual_streams(config, weights, clock)
     U_a, U_b, (y, g, n, f) = read(weights, streams, means, P, clock)
     B, H, residual, spread = write(weights, P_out, clock)
-    by_n, by_f = (sum((s * x for s, x in zip(spread, part, strict=True)), Fraction(0)) for part in (n, f))
-    rounding = sum(spread, Fraction(0)) / (1 << INPUT_BITS)  # Ũ_a and Ũ_b were moved by half of 2^-INPUT_BITS each
+    by_n, by_f = (
+        sum((s * x for s, x in zip(spread, part, strict=True)), Fraction(0)) for part in (n, f)
+    )
+    rounding = sum(spread, Fraction(0)) / (
+        1 << INPUT_BITS
+    )  # Ũ_a and Ũ_b were moved by half of 2^-INPUT_BITS each
     lost = [x * by_n + z * by_f for x, z in zip(y, g, strict=True)]
     S_a, S_b = skip_terms(weights, streams[0], streams[1], clock)
     shift = max(INPUT_BITS + B[1] + H[1], INPUT_BITS + NORM_BITS, S_a[1], S_b[1])
     W_L = at_shift(transposed(B), shift - INPUT_BITS - H[1])
-    W_L.append([int(x * (1 << (shift - INPUT_BITS))) for x in residual])  # last, to be put in order with them
+    W_L.append(
+        [int(x * (1 << (shift - INPUT_BITS))) for x in residual]
+    )  # last, to be put in order with them
     return ThinModel(
         p=p, d_mlp=config.d_mlp, activation="relu", U_a=U_a, U_b=U_b, W_L=W_L,
         S_a=at_shift(S_a, shift), S_b=at_shift(S_b, shift), shift=shift, shift_w=shift - INPUT_BITS,

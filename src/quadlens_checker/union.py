@@ -1,6 +1,7 @@
 """How many words are in wrong cells of one step or another: |∪ W_i| ≥ Σ_i (|W_i| - Σ_{j before i} |W_i ∩ W_j|).
 
-The steps come by |W_i|, the largest first (of equal ones the earlier), and one that would add nothing is passed over.
+The steps come by |W_i|, the largest first (of equal ones the earlier), and one that would add
+nothing is passed over.
 """
 
 from collections import Counter, defaultdict
@@ -15,12 +16,17 @@ Windows = dict[tuple[int, int], list[Cell]]
 def in_some(task: Automaton, wrong: list[list[Cell]]) -> int:
     """No more than the words that are in one of the wrong cells, which are given for each step."""
     total, taken = 0, list[Windows]()
-    windows, sizes = [by_window(cells) for cells in wrong], [sum(cell.words(task) for cell in cells) for cells in wrong]
+    windows, sizes = (
+        [by_window(cells) for cells in wrong],
+        [sum(cell.words(task) for cell in cells) for cells in wrong],
+    )
     for step in sorted(range(len(sizes)), key=lambda n: (-sizes[n], n)):
         more = sizes[step]
         for other in taken:
             for first, second in product(windows[step].values(), other.values()):
-                more -= common(task, *((first, second) if first[0].low <= second[0].low else (second, first)))
+                more -= common(
+                    task, *((first, second) if first[0].low <= second[0].low else (second, first))
+                )
         if more > 0:
             total += more
             taken.append(windows[step])
@@ -54,5 +60,7 @@ def common(task: Automaton, lower: list[Cell], upper: list[Cell]) -> int:
     total = 0
     for cell in lower:
         state = task.states(cell.letters[: start - low], low, cell.state)[-1]
-        total += task.words_to[low][cell.state] * fitting[state, cell.letters[start - low : both - low]]
+        total += (
+            task.words_to[low][cell.state] * fitting[state, cell.letters[start - low : both - low]]
+        )
     return total * task.words_from[max(high, end)]

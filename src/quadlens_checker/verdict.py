@@ -16,13 +16,25 @@ from quadlens_checker.direct import Layers, by_brute_force, read_layers
 from quadlens_checker.direct import by_moments as by_direct_moments
 from quadlens_checker.model_file import Config, Tensors, read_model
 from quadlens_checker.moments import by_moments
-from quadlens_checker.reading import Clock, Rejected, TimedOut, integers, keys, parse_json, rational, read_file, require
+from quadlens_checker.reading import (
+    Clock,
+    Rejected,
+    TimedOut,
+    integers,
+    keys,
+    parse_json,
+    rational,
+    read_file,
+    require,
+)
 from quadlens_checker.stack import Stack, by_stack, read_stack
 from quadlens_checker.tasks import Table, check_task
 from quadlens_checker.thin import by_thin, cut_down
 
 AnyModel = Model | Layers | Stack
-Reader = Callable[[Config, Tensors, Any, Clock], Any]  # config, tensors and hints → the model a proof is about
+Reader = Callable[
+    [Config, Tensors, Any, Clock], Any
+]  # config, tensors and hints → the model a proof is about
 Prover = Callable[[Any, Any, Clock], Bounds]
 STRATEGIES: Mapping[str, tuple[Reader, Prover]] = {
     "arcs": (collapse, by_arcs),
@@ -44,15 +56,19 @@ class CheckReport:
     """The outcome of a check.
 
     Attributes:
-        verdict: VERIFIED, all claims hold; REJECTED, they are not proved; TIMEOUT, the time was too short to tell.
+        verdict: VERIFIED, all claims hold; REJECTED, they are not proved; TIMEOUT, the time was too
+            short to tell.
         reason: why, in words.
         seconds: what the check took.
         model_sha256: SHA-256 of the model file that was checked; None where it could not be read.
         statement: of a verified certificate, what is proved, in words.
         claims: of a verified certificate, what was proved again.
-        cost: of a verified certificate, the operations it says that its proof takes; no claim, and not checked.
-        float32: why a verified certificate claims nothing about float32 execution; None where it does.
-        checker: who says so: `python`, this package, or `proved`, the program on page `trust` of the documentation.
+        cost: of a verified certificate, the operations it says that its proof takes; no claim, and
+            not checked.
+        float32: why a verified certificate claims nothing about float32 execution; None where it
+            does.
+        checker: who says so: `python`, this package, or `proved`, the program on page `trust` of
+            the documentation.
     """
 
     verdict: str
@@ -69,20 +85,28 @@ class CheckReport:
     def inputs(self) -> str | None:
         """How many of how many inputs are proved right, in words."""
         verified = self.verdict == "VERIFIED"
-        return f"{self.claims['certified_inputs']} of {self.claims['inputs']} inputs" if verified else None
+        return (
+            f"{self.claims['certified_inputs']} of {self.claims['inputs']} inputs"
+            if verified
+            else None
+        )
 
     @property
     def cost_words(self) -> str | None:
         """What the certificate says of its cost, in words."""
         if not self.cost:
             return None
-        flops, collapse, brute = (f"{self.cost[name]:,}" for name in ("flops", "collapse_flops", "brute_force_flops"))
+        flops, collapse, brute = (
+            f"{self.cost[name]:,}" for name in ("flops", "collapse_flops", "brute_force_flops")
+        )
         return f"Cost, not checked: {flops} operations beyond {collapse} to multiply out; brute force {brute}."
 
     @property
     def exit_code(self) -> int:
         """0 when all inputs are proved right, else 1."""
-        return int(self.verdict != "VERIFIED" or self.claims["certified_inputs"] < self.claims["inputs"])
+        return int(
+            self.verdict != "VERIFIED" or self.claims["certified_inputs"] < self.claims["inputs"]
+        )
 
     def __repr__(self) -> str:
         """One short line."""
@@ -95,7 +119,12 @@ class CheckReport:
 
 
 def statement(
-    p: int, certified: int, margin: Fraction, error: Fraction | None, operation: str, version: int = 3
+    p: int,
+    certified: int,
+    margin: Fraction,
+    error: Fraction | None,
+    operation: str,
+    version: int = 3,
 ) -> str:
     """The claims in words, decimals rounded to the safe side; a certificate of this version must say exactly this."""
 
@@ -109,9 +138,16 @@ def statement(
     text += "." if version == 3 else " (exactly: claims.margin)."
     if error is None or margin <= 2 * error:
         return text
-    change, so = decimals(-(-error * 10**9 // 1)), f"so {'the' if certified == p * p else 'their'} answers are the same"
-    if version < 3:  # the words say less than the theorem assumes, and are kept for the files that have them
-        return f"{text} Float32 execution in any order changes no logit by more than {change}, {so}."
+    change, so = (
+        decimals(-(-error * 10**9 // 1)),
+        f"so {'the' if certified == p * p else 'their'} answers are the same",
+    )
+    if (
+        version < 3
+    ):  # the words say less than the theorem assumes, and are kept for the files that have them
+        return (
+            f"{text} Float32 execution in any order changes no logit by more than {change}, {so}."
+        )
     return f"{text} Float32 execution changes no logit by more than {change}, {so}: {FLOAT32_EXECUTION}."
 
 
@@ -139,24 +175,50 @@ def verify(certificate: Any, content: bytes, clock: Clock) -> None:
 def shape_and_limits(certificate: Any, content: bytes, clock: Clock) -> Callable[[], None]:
     """Raise `Rejected` for a certificate that cannot be checked, whatever its proof says; return the proof's check.
 
-    This is the first stage of every check: versions, words, counts, hints and weights are what this checker can read
-    and enclose. `cost` must be three numbers, not more.
+    This is the first stage of every check: versions, words, counts, hints and weights are what this
+    checker can read and enclose. `cost` must be three numbers, not more.
     """
     if isinstance(certificate, dict) and certificate.get("strategy") == "cells":
-        from quadlens_checker.sequence_verdict import cells_first  # an eighth of the time of a short check to import
+        from quadlens_checker.sequence_verdict import (
+            cells_first,
+        )  # an eighth of the time of a short check to import
 
         return cells_first(certificate, content, clock)
-    top = "format", "version", "statement", "verdict", "strategy", "model", "claims", "uncertified", "witnesses"
+    top = (
+        "format",
+        "version",
+        "statement",
+        "verdict",
+        "strategy",
+        "model",
+        "claims",
+        "uncertified",
+        "witnesses",
+    )
     keys(certificate, (*top, "hints", "cost"), "the certificate")
     version, about = certificate["version"], certificate["model"]
-    known = certificate["format"] == "quadlens-certificate" and type(version) is int and version in (1, 2, 3)
+    known = (
+        certificate["format"] == "quadlens-certificate"
+        and type(version) is int
+        and version in (1, 2, 3)
+    )
     require(known, "unknown format or version")
     more = ("task", "attention") if version > 1 else ()
     answers = about.get("answers") if version > 1 and isinstance(about, dict) else None
-    keys(about, ("sha256", "p", "d_mlp", "activation", *more, *(() if answers is None else ("answers",))), "model")
-    require(about["sha256"] == hashlib.sha256(content).hexdigest(), "the certificate is about another model file")
+    keys(
+        about,
+        ("sha256", "p", "d_mlp", "activation", *more, *(() if answers is None else ("answers",))),
+        "model",
+    )
+    require(
+        about["sha256"] == hashlib.sha256(content).hexdigest(),
+        "the certificate is about another model file",
+    )
     names = "inputs", "certified_inputs", "margin", "float32_error", "float32_certified"
-    require(keys(certificate["claims"], names, "claims")["margin"] is not None, "the certificate claims nothing")
+    require(
+        keys(certificate["claims"], names, "claims")["margin"] is not None,
+        "the certificate claims nothing",
+    )
     config, tensors = read_model(content)
     fits = version in (3, old_version(config))
     require(fits, f"certificates of such models have version 3, or {old_version(config)}")
@@ -164,13 +226,21 @@ def shape_and_limits(certificate: Any, content: bytes, clock: Clock) -> Callable
         same = about[key] == getattr(config, key) and not isinstance(about[key], bool)
         require(same, f"the certificate's {key} is not the model's")
     if version > 1:
-        require(about["attention"] == config.attention_kind, "the certificate's attention is not the model's")
+        require(
+            about["attention"] == config.attention_kind,
+            "the certificate's attention is not the model's",
+        )
         check_task(config.task, about["task"], answers, clock)
     reader, prover = theorem(config, certificate["strategy"], certificate["hints"])
     model = reader(config, tensors, certificate["hints"], clock)
-    require(all(isinstance(certificate[key], list) for key in ("uncertified", "witnesses")), "a list is missing")
+    require(
+        all(isinstance(certificate[key], list) for key in ("uncertified", "witnesses")),
+        "a list is missing",
+    )
     margin, left_out = check_claims(model, config.task.words, certificate)
-    witnesses = [integers(witness, "witness", 3, 0, model.p - 1) for witness in certificate["witnesses"]]
+    witnesses = [
+        integers(witness, "witness", 3, 0, model.p - 1) for witness in certificate["witnesses"]
+    ]
     cost = keys(certificate["cost"], ("flops", "collapse_flops", "brute_force_flops"), "cost")
     integers(list(cost.values()), "cost", 3, 0, 10**limits.MAX_INTEGER_DIGITS)
 
@@ -194,33 +264,53 @@ def theorem(config: Config, strategy: Any, hints: Any) -> tuple[Reader, Prover]:
     if config.is_stack:
         require(strategy == "brute", "several layers or norms: the strategy for them is brute")
         return read_stack, by_stack
-    arcs = strategy in ("arcs", "thin") or (strategy == "moments" and isinstance(hints, dict) and "arcs" in hints)
+    arcs = strategy in ("arcs", "thin") or (
+        strategy == "moments" and isinstance(hints, dict) and "arcs" in hints
+    )
     if not arcs:
         return STRATEGIES[strategy]
     linear = config.attention_kind == "constant" and config.activation in ("relu", "abs")
-    require(linear, "unknown strategy for this model: arcs are for relu and |x| with constant attention")
+    require(
+        linear, "unknown strategy for this model: arcs are for relu and |x| with constant attention"
+    )
     require(config.p <= limits.MAX_MODULUS, f"p is beyond {limits.MAX_MODULUS}, the most with arcs")
     return MOMENTS_BY_ARCS if strategy == "moments" else STRATEGIES[strategy]
 
 
-def check_claims(model: AnyModel, operation: str, certificate: Any) -> tuple[Fraction, set[tuple[int, ...]]]:
+def check_claims(
+    model: AnyModel, operation: str, certificate: Any
+) -> tuple[Fraction, set[tuple[int, ...]]]:
     """The claims fit each other, the words, and what float32 can change; the margin and the inputs left out."""
     p, claims, listed = model.p, certificate["claims"], certificate["uncertified"]
     left_out = {tuple(integers(pair, "uncertified", 2, 0, p - 1)) for pair in listed}
     certified = p * p - len(left_out)
-    require(len(left_out) == len(listed) and certified > 0, "the uncertified inputs are not a list of distinct pairs")
+    require(
+        len(left_out) == len(listed) and certified > 0,
+        "the uncertified inputs are not a list of distinct pairs",
+    )
     counts = [claims["inputs"], claims["certified_inputs"]]
     counted = counts == [p * p, certified] and not any(isinstance(count, bool) for count in counts)
     require(counted, "the inputs are counted wrongly")
-    require(certificate["verdict"] == ("PARTLY" if left_out else "CERTIFIED"), "the verdict does not fit the claims")
+    require(
+        certificate["verdict"] == ("PARTLY" if left_out else "CERTIFIED"),
+        "the verdict does not fit the claims",
+    )
     margin, error = rational(claims["margin"], "margin"), None
     if claims["float32_error"] is not None:
         error, proved = rational(claims["float32_error"], "float32_error"), model.float32_error
-        require(proved is not None and error >= proved, "the float32 error claimed is smaller than what can be proved")
+        require(
+            proved is not None and error >= proved,
+            "the float32 error claimed is smaller than what can be proved",
+        )
     holds = error is not None and margin > 2 * error
-    require(claims["float32_certified"] is holds, "float32_certified does not follow from the claims")
+    require(
+        claims["float32_certified"] is holds, "float32_certified does not follow from the claims"
+    )
     words = statement(p, certified, margin, error, operation, certificate["version"])
-    require(certificate["statement"] == words, f"the statement does not fit the claims; it should read: {words}")
+    require(
+        certificate["statement"] == words,
+        f"the statement does not fit the claims; it should read: {words}",
+    )
     return margin, left_out
 
 
@@ -234,8 +324,8 @@ def check_inputs(
 ) -> None:
     """The margin claimed holds at every input but those left out, and each witness (a, b, c) is answered c.
 
-    A margin is the right answer's score less the largest other score and the loss. c may be tied with
-    other wrong answers, and before version 3 exact ties with the right one were listed, too.
+    A margin is the right answer's score less the largest other score and the loss. c may be tied
+    with other wrong answers, and before version 3 exact ties with the right one were listed, too.
     """
     p, answered = len(answers), dict[int, list[int]]()
     for a, b, c in witnesses:
@@ -250,7 +340,11 @@ def check_inputs(
         proved = (a, b) in left_out or lead(scores, right) - loss >= floor
         require(proved, f"the margin claimed is not proved for a = {a}, b = {b}")
         for c in answered.get(n, ()):
-            wins = c != right and lead(scores, c) >= loss and (ties or scores[c] - scores[right] > loss)
+            wins = (
+                c != right
+                and lead(scores, c) >= loss
+                and (ties or scores[c] - scores[right] > loss)
+            )
             require(wins, f"it is not shown that a = {a}, b = {b} is answered {c}")
         inputs += 1
     require(inputs == p * p, "not every input was looked at")
@@ -270,10 +364,14 @@ def refused(refusal: BaseException) -> tuple[str, str]:
         return "REJECTED", str(refusal).encode("utf-8", "replace").decode()
     if isinstance(refusal, MemoryError):
         return "REJECTED", "the check needs more memory than it may use"
-    return "REJECTED", ascii(f"malformed certificate or model: {type(refusal).__name__}: {refusal}")[1:-1]
+    return "REJECTED", ascii(
+        f"malformed certificate or model: {type(refusal).__name__}: {refusal}"
+    )[1:-1]
 
 
-def check_before_writing(text: bytes, content: bytes, max_seconds: float, most_leaves: int) -> tuple[str, str]:
+def check_before_writing(
+    text: bytes, content: bytes, max_seconds: float, most_leaves: int
+) -> tuple[str, str]:
     """Run `shape_and_limits` on a certificate that is not written yet, and then its proof where that is short.
 
     Args:
@@ -283,7 +381,8 @@ def check_before_writing(text: bytes, content: bytes, max_seconds: float, most_l
         most_leaves: The proof of a certificate with more leaves is not begun.
 
     Returns:
-        The verdict and why: VERIFIED; REJECTED; or TIMEOUT, where no reason to reject it was found so far.
+        The verdict and why: VERIFIED; REJECTED; or TIMEOUT, where no reason to reject it was found
+            so far.
     """
     began = time.process_time()
 
@@ -319,7 +418,9 @@ def check_here(certificate_path: str, model_path: str, max_seconds: float) -> Ch
             raise TimedOut(f"not verified within {max_seconds:g} seconds")
 
     def report(verdict: str, reason: str, **proved: Any) -> CheckReport:
-        return CheckReport(verdict, reason[:MAX_REASON_LENGTH], time.monotonic() - began, sha256, **proved)
+        return CheckReport(
+            verdict, reason[:MAX_REASON_LENGTH], time.monotonic() - began, sha256, **proved
+        )
 
     try:
         text = read_file(certificate_path, limits.MAX_CERTIFICATE_BYTES)

@@ -75,11 +75,15 @@ def test_gradients_by_finite_differences(model: Weights, data: st.DataObject) ->
 
 
 @given(mlps(np.float64), st.data())
-def test_gradients_of_an_mlp_are_those_of_its_one_hot_tokens(model: Weights, data: st.DataObject) -> None:
+def test_gradients_of_an_mlp_are_those_of_its_one_hot_tokens(
+    model: Weights, data: st.DataObject
+) -> None:
     p = model.config.p
     a, b, c = (data.draw(st.integers(0, p - 1)) for _ in range(3))
     pre = model.W_a[a] + model.W_b[b]
-    slope = {"relu": (pre > 0) * 1.0, "abs": np.sign(pre), "square": 2 * pre}[model.config.activation]
+    slope = {"relu": (pre > 0) * 1.0, "abs": np.sign(pre), "square": 2 * pre}[
+        model.config.activation
+    ]
     of_a, of_b = model.W_a @ (slope * model.W_out[:, c]), model.W_b @ (slope * model.W_out[:, c])
     cosines = gradients(model, np.array([[a, b, c]])).cosines()
     size = np.linalg.norm(of_a) * np.linalg.norm(of_b)
@@ -117,13 +121,18 @@ def test_circularity_by_loops(p: int, seed: int) -> None:
     shares = []
     for index in np.argsort(-values)[: min(4, p - 1)]:
         v = centred @ axes[:, index]
-        waves = [abs(sum(v[x] * cmath.exp(2j * math.pi * k * x / p) for x in range(p))) ** 2 for k in range(1, p)]
+        waves = [
+            abs(sum(v[x] * cmath.exp(2j * math.pi * k * x / p) for x in range(p))) ** 2
+            for k in range(1, p)
+        ]
         shares.append(2 * max(waves) / p / (v @ v))
     assert circularity(vectors) == pytest.approx(np.mean(shares), rel=1e-6)
 
 
 def test_circularity_of_circles_is_one_and_of_nothing_is_none() -> None:
-    assert circularity(embedding(build_transformer(Recipe(59, (3,), 20)))) == pytest.approx(1, abs=1e-6)
+    assert circularity(embedding(build_transformer(Recipe(59, (3,), 20)))) == pytest.approx(
+        1, abs=1e-6
+    )
     assert circularity(embedding(build_mlp(Recipe(59, (3,), 20)))) == pytest.approx(1, abs=1e-6)
     assert circularity(np.zeros((5, 3))) is None
     assert circularity(np.ones((5, 3))) is None
@@ -185,14 +194,20 @@ def test_gradients_through_softmax_by_finite_differences(equals: bool) -> None:
     model = start_of(settings).params
     assert isinstance(model, Weights)
     rng = np.random.default_rng(0)
-    biases = {name: rng.standard_normal(x.shape) for name, x in model.tensors.items() if name.startswith("b_")}
+    biases = {
+        name: rng.standard_normal(x.shape)
+        for name, x in model.tensors.items()
+        if name.startswith("b_")
+    }
     model = Weights(model.config, **{**model.tensors, **biases})
     triples = np.array([[1, 3, 2], [4, 0, 4], [2, 2, 1]])
     both = gradients(model, triples)
     for row, (a, b, c) in enumerate(triples):
         for token, expected in ((a, both.of_a[row]), (b + 5, both.of_b[row])):
 
-            def value(x: np.ndarray, token: int = token, a: int = a, b: int = b, c: int = c) -> float:
+            def value(
+                x: np.ndarray, token: int = token, a: int = a, b: int = b, c: int = c
+            ) -> float:
                 W_E = model.W_E.copy()
                 W_E[token] = x
                 moved = Weights(model.config, **{**model.tensors, "W_E": W_E})
@@ -211,7 +226,9 @@ def test_gradients_through_several_layers_by_finite_differences(softmax: Softmax
     for row, (a, b, c) in enumerate(triples):
         for token, expected in ((a, both.of_a[row]), (b + 5, both.of_b[row])):
 
-            def value(x: np.ndarray, token: int = token, a: int = a, b: int = b, c: int = c) -> float:
+            def value(
+                x: np.ndarray, token: int = token, a: int = a, b: int = b, c: int = c
+            ) -> float:
                 W_E = model.W_E.copy()
                 W_E[token] = x
                 return float(model.replace(W_E=W_E).forward(np.array([[a, b]]))[0, c])
@@ -231,10 +248,21 @@ def test_gradients_through_hidden_layers_of_an_mlp_by_finite_differences() -> No
     for row, (a, b, c) in enumerate(triples):
         for name, token, expected in (("W_a", a, both.of_a[row]), ("W_b", b, both.of_b[row])):
 
-            def value(x: np.ndarray, name: str = name, token: int = token, a: int = a, b: int = b, c: int = c) -> float:
+            def value(
+                x: np.ndarray,
+                name: str = name,
+                token: int = token,
+                a: int = a,
+                b: int = b,
+                c: int = c,
+            ) -> float:
                 W = model.tensors[name].copy()
                 W[token] = x @ model.tensors[name]
-                return float(Weights(model.config, **{**model.tensors, name: W}).forward(np.array([[a, b]]))[0, c])
+                return float(
+                    Weights(model.config, **{**model.tensors, name: W}).forward(np.array([[a, b]]))[
+                        0, c
+                    ]
+                )
 
             measured = numeric_gradient(value, np.eye(5)[token], 1e-5)
             np.testing.assert_allclose(expected, measured, rtol=1e-5, atol=1e-8)
@@ -251,9 +279,10 @@ def test_the_published_triples_are_the_first_hundred_after_a_shuffle() -> None:
     assert many.max() < 1009
 
 
-# From result/1l_fixedwidth.csv of fjzzq2002/pizza: gradient symmetricity, distance irrelevance, circularity. The second
-# is of their training script, which overwrites the right logits by the largest wrong ones before it divides. The first
-# is of b's token without its offset where there are two vocabularies, which changes it by 2e-5.
+# From result/1l_fixedwidth.csv of fjzzq2002/pizza: gradient symmetricity, distance irrelevance,
+# circularity. The second is of their training script, which overwrites the right logits by the
+# largest wrong ones before it divides. The first is of b's token without its offset where there are
+# two vocabularies, which changes it by 2e-5.
 PUBLISHED = {
     "18c9ev5v5p": (0.997397659, 0.180793251, 0.527588471),
     "4asyr7ht1p": (0.995473835, 0.935602386, 0.965522444),

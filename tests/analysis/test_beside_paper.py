@@ -27,7 +27,12 @@ def test_every_coefficient_and_r2_is_the_papers(explanation: Explanation) -> Non
     for ours, theirs in ((form.C, paper.C), (form.D, paper.D)):
         assert explanation.key_frequencies == tuple(k for k, _ in theirs)
         assert all(round(float(x), 1) == y for x, (_, y) in zip(ours, theirs, strict=True))
-    fits = (r2.all_logits.pizza, r2.all_logits.clock, r2.abs_component.pizza, r2.abs_component.clock)
+    fits = (
+        r2.all_logits.pizza,
+        r2.all_logits.clock,
+        r2.abs_component.pizza,
+        r2.abs_component.clock,
+    )
     assert tuple(round(x or 0.0, 2) for x in fits) == paper.r2
 
 
@@ -40,7 +45,9 @@ def test_explain_has_the_papers_numbers_beside_ours(explanation: Explanation) ->
     assert beside_paper(quadlens.study("pizza").explanation) == ()
 
 
-@pytest.mark.parametrize(("phases", "agree", "by_rule"), [("all", 22, [27, 28, 29]), ("attention", 25, [31, 32, 31])])
+@pytest.mark.parametrize(
+    ("phases", "agree", "by_rule"), [("all", 22, [27, 28, 29]), ("attention", 25, [31, 32, 31])]
+)
 def test_how_many_of_the_papers_cells_agree(phases: str, agree: int, by_rule: list[int]) -> None:
     result = run("bounds", "original", "--phases", phases)
     words = " ".join(result.out.split())
@@ -75,7 +82,9 @@ def test_the_cells_by_loops() -> None:
     for name in ("table_relative_error", "table_abs_and_identity", "table_relu"):
         (ours,) = (table for table in made if table.name == name)
         for row in ours.rows:
-            for claim, theirs in zip(row.claims, read_published().table(name).row(row.name), strict=True):
+            for claim, theirs in zip(
+                row.claims, read_published().table(name).row(row.name), strict=True
+            ):
                 if not row.name.startswith("naive_"):
                     value = claim.middle if isinstance(claim, Exact) else claim.value
                     low, high = as_printed(theirs)
@@ -93,20 +102,33 @@ def test_phases_of_attention_are_those_of_what_a_brings() -> None:
         np.testing.assert_allclose(np.exp(1j * one.phi), wave / np.abs(wave), atol=1e-9)
         np.testing.assert_allclose(one.rho, 2 * np.abs(wave) / 59, rtol=1e-9)
     found = quadlens.bounds("original", phases="attention").bounded
-    assert [round(one.rows.angle_approximation_error.value, 3) for one in found] == [0.142, 0.055, 0.058, 0.055]
+    assert [round(one.rows.angle_approximation_error.value, 3) for one in found] == [
+        0.142,
+        0.055,
+        0.058,
+        0.055,
+    ]
 
 
 def test_attention_alone_needs_attention_and_is_all_where_the_output_is_read_elsewhere() -> None:
-    with pytest.raises(quadlens.QuadlensError, match="has no attention, whose path could be read alone"):
-        quadlens.bounds(quadlens.build(p=13, keys=(2, 5), neurons=60, architecture="mlp"), phases="attention")
-    with pytest.raises(quadlens.QuadlensError, match="phases = 'some'; expected one of all, attention"):
+    with pytest.raises(
+        quadlens.QuadlensError, match="has no attention, whose path could be read alone"
+    ):
+        quadlens.bounds(
+            quadlens.build(p=13, keys=(2, 5), neurons=60, architecture="mlp"), phases="attention"
+        )
+    with pytest.raises(
+        quadlens.QuadlensError, match="phases = 'some'; expected one of all, attention"
+    ):
         quadlens.bounds("pizza", phases="some")
     pizza = quadlens.load("pizza")
     assert isinstance(pizza, Weights)
     config = replace(pizza.config, attention=(0.5, 0.5, 0.0), read_position=2)
     anatomy = quadlens.study(pizza.replace(config)).anatomy
     pairs = zip(anatomy.clusters, anatomy.attention_clusters, strict=True)
-    assert all((one.phi == other.phi).all() and (one.rho == other.rho).all() for one, other in pairs)
+    assert all(
+        (one.phi == other.phi).all() and (one.rho == other.rho).all() for one, other in pairs
+    )
 
 
 def test_what_the_paper_leaves_out_of_d_is_a_quarter_of_it(explanation: Explanation) -> None:
@@ -136,12 +158,17 @@ def test_a_secondary_frequency_is_not_just_added(explanation: Explanation) -> No
 
 def test_an_odd_activation_can_answer_less_than_chance() -> None:
     """λ₂ of tanh is 0 for a pure cosine; the double wave passes with the wrong sign (`lens.md` §2)."""
-    assert quadlens.evaluate(quadlens.edit.swap_activation("original", "tanh")).correct < 3481 / 59 / 10
+    assert (
+        quadlens.evaluate(quadlens.edit.swap_activation("original", "tanh")).correct
+        < 3481 / 59 / 10
+    )
     collapsed = quadlens.study("original").anatomy.collapsed
     hidden = np.tanh(collapsed.U_a[:, None] + collapsed.U_b)
     a, b, c = np.ogrid[:59, :59, :59]
     logits = hidden @ collapsed.W_L.T
     for k in quadlens.study("original").keys:
         strength = (logits * np.cos(2 * np.pi * k / 59 * (a + b - c))).sum(axis=2)
-        by_difference = [strength[np.arange(59), (np.arange(59) - d) % 59].mean() for d in range(59)]
+        by_difference = [
+            strength[np.arange(59), (np.arange(59) - d) % 59].mean() for d in range(59)
+        ]
         assert np.mean(np.array(by_difference) < 0) > 0.65

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,15 +30,25 @@ def exact_terms(network: Weights, simple: Weights) -> dict[tuple[str, tuple[str,
 
     def tables(noisy: frozenset[str]) -> dict[str, Rationals]:
         names = [name for matrix in noisy for name in MATRICES[matrix]]
-        mixed = collapse(simple.replace(None, **{name: network.tensors[name] for name in names}), DYADICS)
-        return {name: rationals(getattr(mixed, name)) for name in ("U_a", "U_b", "W_L", "S_a", "S_b")}
+        mixed = collapse(
+            simple.replace(None, **{name: network.tensors[name] for name in names}), DYADICS
+        )
+        return {
+            name: rationals(getattr(mixed, name)) for name in ("U_a", "U_b", "W_L", "S_a", "S_b")
+        }
 
-    U = multiplied_out(READ, lambda noisy: np.stack([tables(noisy)[name] for name in ("U_a", "U_b")]))
+    U = multiplied_out(
+        READ, lambda noisy: np.stack([tables(noisy)[name] for name in ("U_a", "U_b")])
+    )
     W_L = multiplied_out(WRITTEN, lambda noisy: tables(noisy)["W_L"])
-    S = multiplied_out(PASSING, lambda noisy: np.stack([tables(noisy)[name] for name in ("S_a", "S_b")]))
+    S = multiplied_out(
+        PASSING, lambda noisy: np.stack([tables(noisy)[name] for name in ("S_a", "S_b")])
+    )
     linear = Fraction(1, 2) if network.config.activation == "relu" else Fraction(0)
     found, before = {}, Fraction(0)
-    x = np.full((network.config.p, network.config.p, network.config.d_mlp), Fraction(0), dtype=object)
+    x = np.full(
+        (network.config.p, network.config.p, network.config.d_mlp), Fraction(0), dtype=object
+    )
     for s, (U_a, U_b) in U:
         x = x + U_a[:, None] + U_b
         now = (1 - linear) * np.abs(x)
@@ -57,13 +68,21 @@ def worst(values: Rationals, right: np.ndarray) -> Fraction:
 def random_pair(activation: str, equals: bool, seed: int, noise: float) -> tuple[Weights, Weights]:
     rng = np.random.default_rng(seed)
     attention = (-0.5, 0.75, 0.25) if equals else (0.5, 0.5)
-    config = replace(Config.paper(5, 6, 7, 2, 3, equals), activation=activation, attention=attention)  # type: ignore[arg-type]
-    simple = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in config.shapes.items()}
-    other = {name: (x + noise * rng.standard_normal(x.shape)).astype(np.float32) for name, x in simple.items()}
+    choice: Any = {"activation": activation, "attention": attention}
+    config = replace(Config.paper(5, 6, 7, 2, 3, equals), **choice)
+    simple = {
+        name: rng.standard_normal(shape).astype(np.float32) for name, shape in config.shapes.items()
+    }
+    other = {
+        name: (x + noise * rng.standard_normal(x.shape)).astype(np.float32)
+        for name, x in simple.items()
+    }
     return Weights(config, **other), Weights(config, **simple)
 
 
-def low_rank_pair(activation: str, equals: bool, seed: int, noise: float) -> tuple[Weights, Weights]:
+def low_rank_pair(
+    activation: str, equals: bool, seed: int, noise: float
+) -> tuple[Weights, Weights]:
     """Matrices of rank one or two, so that planes leave something out."""
     network, simple = random_pair(activation, equals, seed, 1.0)
     rng = np.random.default_rng(seed)
@@ -73,7 +92,10 @@ def low_rank_pair(activation: str, equals: bool, seed: int, noise: float) -> tup
         left, right = rng.standard_normal((len(rows), 1)), rng.standard_normal((1, rows.shape[1]))
         return (left @ right).reshape(x.shape).astype(np.float32)
 
-    few = {name: flat(x) if name.startswith("W_") else np.zeros_like(x) for name, x in simple.tensors.items()}
+    few = {
+        name: flat(x) if name.startswith("W_") else np.zeros_like(x)
+        for name, x in simple.tensors.items()
+    }
     near = {name: (x + noise * network.tensors[name]).astype(np.float32) for name, x in few.items()}
     return network.replace(None, **near), simple.replace(None, **few)
 
@@ -82,7 +104,9 @@ def low_rank_pair(activation: str, equals: bool, seed: int, noise: float) -> tup
 @pytest.mark.parametrize("pair", [random_pair, low_rank_pair])
 @pytest.mark.parametrize("activation", ["relu", "abs"])
 @pytest.mark.parametrize(("equals", "noise"), [(False, 1.0), (True, 0.01), (False, 1e-6)])
-def test_no_bound_is_below_the_worst_case(pair, activation: str, equals: bool, noise: float) -> None:  # type: ignore[no-untyped-def]
+def test_no_bound_is_below_the_worst_case(
+    pair: Any, activation: str, equals: bool, noise: float
+) -> None:
     """Of every term and of the whole difference, at every complexity, with biases, positions and '='."""
     network, simple = pair(activation, equals, 3, noise)
     right, truth = network.config.task.answers, exact_terms(network, simple)
@@ -115,7 +139,12 @@ def test_pizza_is_proved_where_planes_are_added_up() -> None:
     small = quadlens.parameterise("pizza")
     rows = {row.name: row for row in bounds(quadlens.load("pizza"), small.model)}
     together = {name: row.together for name, row in rows.items()}
-    assert together["norms"] > 10 * together["operator norms"] > 30 * together["planes"] > 100 * together["multiplied"]
+    assert (
+        together["norms"]
+        > 10 * together["operator norms"]
+        > 30 * together["planes"]
+        > 100 * together["multiplied"]
+    )
     assert 57 < together["tables"] < 58
     assert 34 < together["inputs"] < 35
     assert [row.proved for row in rows.values()] == [0, 0, 0, 0, 0, 8, 3481, 3481]
@@ -133,7 +162,9 @@ def test_operator_norms_are_from_above() -> None:
 
 
 def test_a_basis_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(np.linalg, "svd", lambda x, full_matrices: (None, np.ones(2), np.ones((2, 3))))
+    monkeypatch.setattr(
+        np.linalg, "svd", lambda x, full_matrices: (None, np.ones(2), np.ones((2, 3)))
+    )
     with pytest.raises(RuntimeError, match="not orthonormal"):
         basis(np.ones((2, 3)))
 

@@ -50,13 +50,20 @@ def rebuilt(one: Any) -> FloatTables:
     k = column["k"].astype(int)
 
     def wave(name: str, times: Any) -> np.ndarray:
-        return np.real((column[f"{name}_re"] + 1j * column[f"{name}_im"]) * np.exp(2j * np.pi * times * x / n))
+        return np.real(
+            (column[f"{name}_re"] + 1j * column[f"{name}_im"]) * np.exp(2j * np.pi * times * x / n)
+        )
 
     U_a = sum(wave(f"wave_{j}_0", j * k) for j in range(1, 5)) + column["constant"]
     U_b = sum(wave(f"wave_0_{j}", j * k) for j in range(1, 5))
     own = np.real(column["omega"] * np.exp(1j * column["psi"]) * np.exp(2j * np.pi * k * x / n))
     half = np.where(k % 2 == 0, k // 2, (n - k) // 2)
-    W_L = own + wave("written_double", 2 * k) + wave("written_triple", 3 * k) + wave("written_half", half)
+    W_L = (
+        own
+        + wave("written_double", 2 * k)
+        + wave("written_triple", 3 * k)
+        + wave("written_half", half)
+    )
     zero = np.zeros((n, n))
     return Tables(task_by_name("add", n), "relu", U_a, U_b * (k > 0), W_L * (k > 0), zero, zero)
 
@@ -65,7 +72,9 @@ def rebuilt(one: Any) -> FloatTables:
 @pytest.mark.parametrize(("seed", "shared", "joint"), [(79, 0.456, 0.719), (96, 0.723, 0.971)])
 def test_doubled_keys_of_the_population(seed: int, shared: float, joint: float) -> None:
     """Seeds 79 and 96 answer everything and do not integrate; their chain read jointly says most of what they do."""
-    one = importlib.import_module("data").read(HERE / "data" / f"0_paper_p59_d512_s{seed}_e10000.parquet")
+    one = importlib.import_module("data").read(
+        HERE / "data" / f"0_paper_p59_d512_s{seed}_e10000.parquet"
+    )
     said = one.values["lens"]
     assert one.values["evaluation"]["correct"] == 3481
     assert said["integrates"] is False
@@ -104,11 +113,16 @@ print(after["accuracy"], after["shared"] - quadlens.lens(sys.argv[1]).r2.shared)
 def test_a_layer_as_tables_is_the_layer(name: str) -> None:
     """Product waves are taken away from it, and put into it: unchanged, it is what the lens reads of the network.
 
-    In a process of its own, for here types are checked, and a `Plane` only has what the lens needs of a layer.
+    In a process of its own, for here types are checked, and a `Plane` only has what the lens needs
+    of a layer.
     """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(HERE)))}
     words = subprocess.run(
-        [sys.executable, "-c", PLANE, name], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", PLANE, name],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.split()
     assert float(words[0]) == 1.0
     assert abs(float(words[1])) < 1e-9
@@ -119,7 +133,11 @@ def test_nothing_that_is_analysed_failed_to_be_measured() -> None:
     data = importlib.import_module("data")
     for path in sorted((HERE / "data").glob("[123]_*.parquet")):
         values = data.read(path).values
-        failed = [name for name in ("lens", "bounds", "measures", "swaps", "product_waves") if _failures(values[name])]
+        failed = [
+            name
+            for name in ("lens", "bounds", "measures", "swaps", "product_waves")
+            if _failures(values[name])
+        ]
         assert not failed, (path.name, failed)
 
 
@@ -135,13 +153,17 @@ def test_predictions_were_committed_before_the_first_data() -> None:
 
     def first(path: str) -> int:
         words = ["git", "log", "--diff-filter=A", "--format=%ct", "--", path]
-        times = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
+        times = subprocess.run(
+            words, cwd=ROOT, capture_output=True, text=True, check=False
+        ).stdout.split()
         return min(map(int, times), default=0)
 
     started = first("experiments/data")
     if not started:
         pytest.skip("a shallow history")
-    later = {"6_adders.md": "experiments/data/adder_seeds.csv"}  # an experiment with a data file of its own
+    later = {
+        "6_adders.md": "experiments/data/adder_seeds.csv"
+    }  # an experiment with a data file of its own
     for page in HERE.glob("registered/[0-9]*.md"):
         data = first(later[page.name]) if page.name in later else started
         assert first(f"experiments/registered/{page.name}") < data

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -44,10 +45,15 @@ def check_views(explanation: Explanation) -> dict:  # type: ignore[type-arg]
     view = json.loads(json.dumps(explanation.to_dict(), allow_nan=False))
     assert set(view) >= KEYS
     assert all(set(cluster) >= CLUSTER_KEYS for cluster in view["clusters"])
-    assert view["neurons_matching"] + view["neurons_mismatching"] + view["neurons_constant"] == view["d_mlp"]
+    assert (
+        view["neurons_matching"] + view["neurons_mismatching"] + view["neurons_constant"]
+        == view["d_mlp"]
+    )
     frame = explanation.neuron_frame()
     assert frame.height == explanation.d_mlp
-    assert frame["cluster"].drop_nulls().len() == sum(cluster["neurons"] for cluster in view["clusters"])
+    assert frame["cluster"].drop_nulls().len() == sum(
+        cluster["neurons"] for cluster in view["clusters"]
+    )
     for cluster in view["clusters"]:
         weights = frame.filter(pl.col("cluster") == cluster["k"])["w"]
         assert weights.sum() == pytest.approx(2 * np.pi)
@@ -69,7 +75,9 @@ def hard_models(draw: st.DrawFn) -> tuple[Weights, Recipe]:
     p = draw(st.sampled_from([3, 5, 9, 15, 21, 23]))
     half = (p - 1) // 2
     keys = tuple(sorted(draw(st.sets(st.integers(1, half), min_size=1, max_size=3))))
-    recipe = Recipe(p, keys, draw(st.integers(len(keys), 40)), noise=draw(st.sampled_from([0.0, 0.05, 1.0])))
+    recipe = Recipe(
+        p, keys, draw(st.integers(len(keys), 40)), noise=draw(st.sampled_from([0.0, 0.05, 1.0]))
+    )
     model, rng = build_mlp(recipe), np.random.default_rng(draw(seeds))
     W_a, W_b, W_out = (array.copy() for array in model.tensors.values())
     dead = rng.random(W_a.shape[1]) < draw(st.sampled_from([0.0, 0.3, 1.0]))
@@ -101,8 +109,12 @@ def test_all_weights_zero() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("build", [build_transformer, build_mlp])
-@pytest.mark.parametrize(("p", "keys", "neurons"), [(59, (2, 10, 11, 27), 512), (113, (5,), 64), (15, (1, 4), 58)])
-def test_a_hand_built_model_is_explained_exactly(build, p: int, keys: tuple[int, ...], neurons: int) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize(
+    ("p", "keys", "neurons"), [(59, (2, 10, 11, 27), 512), (113, (5,), 64), (15, (1, 4), 58)]
+)
+def test_a_hand_built_model_is_explained_exactly(
+    build: Any, p: int, keys: tuple[int, ...], neurons: int
+) -> None:
     explanation = explain(build(Recipe(p, keys, neurons)))
     view = check_views(explanation)
     assert view["key_frequencies"] == list(keys)
@@ -143,7 +155,9 @@ def test_an_untrained_model_has_no_clear_clusters_and_says_so() -> None:
     explanation = explain(Weights.with_zero_biases(config, **weights))
     assert not explanation.clear_clusters
     assert "There are no clear clusters" in explanation.summary()
-    assert re.search(r"\d+ of 512 neurons read and write the same frequency, \d+ read one", explanation.summary())
+    assert re.search(
+        r"\d+ of 512 neurons read and write the same frequency, \d+ read one", explanation.summary()
+    )
     check_views(explanation)
 
 
@@ -182,12 +196,25 @@ def test_the_sample_of_gradients_is_repeatable() -> None:
 def test_frame_has_the_notation_of_the_paper() -> None:
     explanation = explain(build_transformer(Recipe(23, (3, 5), 30, noise=0.02)))
     frame = explanation.neuron_frame()
-    assert {"neuron", "role", "cluster", "k_in", "k_out", "rho", "phi", "omega", "psi", "w", "secondary"} <= set(
-        frame.columns
-    )
+    assert {
+        "neuron",
+        "role",
+        "cluster",
+        "k_in",
+        "k_out",
+        "rho",
+        "phi",
+        "omega",
+        "psi",
+        "w",
+        "secondary",
+    } <= set(frame.columns)
     assert frame["phi"].to_list() == explanation.roles.phi.tolist()
     assert explanation.attended is not None
-    assert frame["ov_b_amplitude"].to_list() == explanation.attended.path_b.at(explanation.roles.k_in)[0].tolist()
+    assert (
+        frame["ov_b_amplitude"].to_list()
+        == explanation.attended.path_b.at(explanation.roles.k_in)[0].tolist()
+    )
     bare = explain(build_mlp(Recipe(3, (1,), 8))).neuron_frame()
     assert bare.columns == frame.columns
     assert bare["secondary"].null_count() == 8
@@ -204,7 +231,9 @@ def test_neurons_are_written_as_a_table(tmp_path: Path, suffix: str) -> None:
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "quadlens", *arguments], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-m", "quadlens", *arguments], capture_output=True, text=True, check=False
+    )
 
 
 @pytest.mark.slow
@@ -213,7 +242,9 @@ def test_the_command(tmp_path: Path) -> None:
     save(build_transformer(Recipe(23, (3, 5), 40)), model)
     shown = run("explain", str(model))
     assert shown.returncode == 0
-    assert "This model adds modulo 23 with two frequencies: 3, 5." in re.sub(r"\s+", " ", shown.stdout)
+    assert "This model adds modulo 23 with two frequencies: 3, 5." in re.sub(
+        r"\s+", " ", shown.stdout
+    )
     assert shown.stderr == ""
     as_json = run("explain", str(model), "--json", "--neurons", str(table))
     assert as_json.returncode == 0
@@ -225,12 +256,20 @@ def test_the_command(tmp_path: Path) -> None:
     assert "give a name that ends in .csv or .parquet" in bad.stderr
     assert run("explain", "nowhere.safetensors").returncode == 2
     help_text = run("explain", "--help").stdout
-    assert all(option in help_text for option in ("--json", "--quiet", "--debug", "--neurons", "Example:"))
+    assert all(
+        option in help_text for option in ("--json", "--quiet", "--debug", "--neurons", "Example:")
+    )
 
 
 @pytest.mark.parametrize(
     ("share", "words"),
-    [(0.0, "0.0 %"), (1e-9, "less than 0.1 %"), (0.0059, "0.6 %"), (0.9999, "99.9 %"), (1.0, "100.0 %")],
+    [
+        (0.0, "0.0 %"),
+        (1e-9, "less than 0.1 %"),
+        (0.0059, "0.6 %"),
+        (0.9999, "99.9 %"),
+        (1.0, "100.0 %"),
+    ],
 )
 def test_a_neglected_share_is_not_rounded_down(share: float, words: str) -> None:
     assert neglected(share) == words

@@ -39,20 +39,26 @@ def test_auc_is_the_share_of_ordered_pairs(study: Any) -> None:
 def test_z_within_strata_has_the_moments_of_shuffled_exposures(study: Any) -> None:
     """One stratum: mean and variance over every way to place the exposures, counted one by one."""
     outcome, exposures = [True, True, False, False, True, False], 2
-    counts = [sum(outcome[i] for i in chosen) for chosen in itertools.combinations(range(6), exposures)]
+    counts = [
+        sum(outcome[i] for i in chosen) for chosen in itertools.combinations(range(6), exposures)
+    ]
     mean = sum(counts) / len(counts)
     variance = sum((count - mean) ** 2 for count in counts) / len(counts)
     exposed = [True, True, False, False, False, False]
     z = study.mantel_haenszel(exposed, outcome, [3] * 6)
     assert z == pytest.approx((2 - mean) / math.sqrt(variance))
     # A stratum of one model says nothing, and strata add up.
-    assert study.mantel_haenszel([*exposed, True], [*outcome, True], [3] * 6 + [4]) == pytest.approx(z)
+    assert study.mantel_haenszel(
+        [*exposed, True], [*outcome, True], [3] * 6 + [4]
+    ) == pytest.approx(z)
     twice = study.mantel_haenszel(exposed * 2, outcome * 2, [3] * 6 + [4] * 6)
     assert twice == pytest.approx(z * math.sqrt(2))
 
 
 def test_a_pair_is_a_key_and_its_double(study: Any) -> None:
-    model = study.model_of(59, [5, 10, 28], [(5, 100, 0.2), (10, 90, 0.05), (28, 200, None), (7, 9, 1)])
+    model = study.model_of(
+        59, [5, 10, 28], [(5, 100, 0.2), (10, 90, 0.05), (28, 200, None), (7, 9, 1)]
+    )
     assert [(rule.k, rule.paired, rule.inaccurate) for rule in model.rules] == [
         (5, True, True),
         (10, True, False),

@@ -21,11 +21,19 @@ def over(integrand: sp.Expr, variable: sp.Symbol, low: sp.Expr, high: sp.Expr) -
 
 def test_identities_of_the_appendix() -> None:
     """`sec:trig-identities`, all six."""
-    assert is_zero(sp.sin(alpha) + sp.sin(beta) - 2 * sp.sin((alpha + beta) / 2) * sp.cos((alpha - beta) / 2))
-    assert is_zero(sp.cos(alpha) + sp.cos(beta) - 2 * sp.cos((alpha + beta) / 2) * sp.cos((alpha - beta) / 2))
+    assert is_zero(
+        sp.sin(alpha) + sp.sin(beta) - 2 * sp.sin((alpha + beta) / 2) * sp.cos((alpha - beta) / 2)
+    )
+    assert is_zero(
+        sp.cos(alpha) + sp.cos(beta) - 2 * sp.cos((alpha + beta) / 2) * sp.cos((alpha - beta) / 2)
+    )
     assert is_zero(sp.cos(alpha) * sp.cos(beta) - (sp.cos(alpha + beta) + sp.cos(alpha - beta)) / 2)
-    assert is_zero(sp.cos(alpha + beta) - sp.cos(alpha) * sp.cos(beta) + sp.sin(alpha) * sp.sin(beta))
-    assert is_zero(sp.cos(alpha - beta) - sp.cos(alpha) * sp.cos(beta) - sp.sin(alpha) * sp.sin(beta))
+    assert is_zero(
+        sp.cos(alpha + beta) - sp.cos(alpha) * sp.cos(beta) + sp.sin(alpha) * sp.sin(beta)
+    )
+    assert is_zero(
+        sp.cos(alpha - beta) - sp.cos(alpha) * sp.cos(beta) - sp.sin(alpha) * sp.sin(beta)
+    )
     assert is_zero(sp.cos(alpha + sp.pi) + sp.cos(alpha))
 
 
@@ -45,7 +53,10 @@ def test_relu_integral(sign: int) -> None:
 
 def test_absolute_value_integrals() -> None:
     """∫ |cos(s+φ)| cos 2φ = 4/3 cos 2s and ∫ |cos(s+φ)| sin 2φ = -4/3 sin 2s (`math.md` §3)."""
-    for factor, result in ((sp.cos, sp.Rational(4, 3) * sp.cos(2 * s)), (sp.sin, -sp.Rational(4, 3) * sp.sin(2 * s))):
+    for factor, result in (
+        (sp.cos, sp.Rational(4, 3) * sp.cos(2 * s)),
+        (sp.sin, -sp.Rational(4, 3) * sp.sin(2 * s)),
+    ):
         up = over(sp.cos(s + phi) * factor(2 * phi), phi, -sp.pi / 2 - s, sp.pi / 2 - s)
         down = over(-sp.cos(s + phi) * factor(2 * phi), phi, sp.pi / 2 - s, 3 * sp.pi / 2 - s)
         assert is_zero(up + down - result)
@@ -60,7 +71,8 @@ def test_the_identity_part_vanishes() -> None:
 def test_secondary_integral(sign: int) -> None:
     """∫ cos(t+2φ) ReLU(-x cos(2s+2φ)) dφ = -π/2 x cos(2s-t), x = cos 2u of either sign (`sec:secondary-freqs`).
 
-    With θ = s + φ the ReLU is -x cos 2θ on the two arcs where that is positive: around ±π/2 for x > 0, 0 and π else.
+    With θ = s + φ the ReLU is -x cos 2θ on the two arcs where that is positive: around ±π/2 for x >
+    0, 0 and π else.
     """
     x = sp.symbols("x", positive=True) * sign
     centres = (sp.pi / 2, -sp.pi / 2) if sign == 1 else (sp.Integer(0), sp.pi)
@@ -126,14 +138,20 @@ def test_integrals_in_ball_arithmetic(s_value: str, t_value: str) -> None:
             return difference.contains(0) and difference.abs_upper() < flint.arb("1e-25")
 
         wave = lambda x: (S + x).cos() * (T + 2 * x).cos()  # noqa: E731
-        up, down = integrate(wave, -pi / 2 - S, pi / 2 - S), integrate(wave, pi / 2 - S, 3 * pi / 2 - S)
+        up, down = (
+            integrate(wave, -pi / 2 - S, pi / 2 - S),
+            integrate(wave, pi / 2 - S, 3 * pi / 2 - S),
+        )
         result = (2 * S - T).cos()
         assert vanishes(up - result * 2 / 3)
         assert vanishes(-down - result * 2 / 3)
         assert vanishes(up - down - result * 4 / 3)
         assert vanishes(up + down)
         second = lambda x: -(2 * S + 2 * x).cos() * (T + 2 * x).cos()  # noqa: E731
-        arcs = [integrate(second, centre - pi / 4 - S, centre + pi / 4 - S) for centre in (pi / 2, -pi / 2)]
+        arcs = [
+            integrate(second, centre - pi / 4 - S, centre + pi / 4 - S)
+            for centre in (pi / 2, -pi / 2)
+        ]
         assert vanishes(arcs[0] + arcs[1] + pi / 2 * result)
     finally:
         flint.ctx.prec = 53

@@ -14,10 +14,31 @@ from quadlens.base.errors import BadConfig
 from quadlens.network import Weights
 from quadlens.network.config import Config, Softmax
 from quadlens.network.evaluate import evaluate
-from quadlens.network.groups import chughtai_table, cycle_type, elements_of, partitions, specht_character
+from quadlens.network.groups import (
+    chughtai_table,
+    cycle_type,
+    elements_of,
+    partitions,
+    specht_character,
+)
 from quadlens.network.task import Task, task_by_name, task_from_table
 
-GROUPS = ["C2", "C7", "C12", "D3", "D4", "D9", "S3", "S4", "A4", "A5", "S5", "C5xC5", "S3xC4", "C2xC2xC2"]
+GROUPS = [
+    "C2",
+    "C7",
+    "C12",
+    "D3",
+    "D4",
+    "D9",
+    "S3",
+    "S4",
+    "A4",
+    "A5",
+    "S5",
+    "C5xC5",
+    "S3xC4",
+    "C2xC2xC2",
+]
 
 
 def quaternions() -> Task:
@@ -78,7 +99,10 @@ def test_conjugacy_classes_slowly() -> None:
         (task_by_name("S4"), [1, 1, 2, 3, 3]),
         (task_by_name("A5"), [1, 3, 3, 4, 5]),
         (task_by_name("S5"), [1, 1, 4, 4, 5, 5, 6]),
-        (task_by_name("A4"), [1, 2, 3]),  # the two complex ones count as one real one of dimension 2
+        (
+            task_by_name("A4"),
+            [1, 2, 3],
+        ),  # the two complex ones count as one real one of dimension 2
         (task_by_name("C6"), [1, 1, 2, 2]),
         (quaternions(), [1, 1, 1, 1, 4]),
     ],
@@ -95,13 +119,21 @@ def test_frequencies_of_a_cyclic_group(n: int) -> None:
     power = np.square(np.abs(np.fft.rfft(f, axis=0))).sum(axis=1)
     power[1 : (n + 1) // 2] *= 2
     for part, energy in zip(irreps.parts, irreps.energies(f @ f.T), strict=True):
-        k = {"trivial": 0, "sign": n // 2}.get(part.name) if "frequency" not in part.name else int(part.name[10:])
+        k = (
+            {"trivial": 0, "sign": n // 2}.get(part.name)
+            if "frequency" not in part.name
+            else int(part.name[10:])
+        )
         assert k is not None
         assert energy == pytest.approx(power[k] / n)
 
 
 def test_names() -> None:
-    assert [part.name for part in find_irreps(task_by_name("S3")).parts] == ["trivial", "sign", "standard"]
+    assert [part.name for part in find_irreps(task_by_name("S3")).parts] == [
+        "trivial",
+        "sign",
+        "standard",
+    ]
     assert {part.name for part in find_irreps(task_by_name("S5")).parts} == {
         "trivial", "sign", "standard", "standard-sign", "5d (3,2)", "5d (2,2,1)", "6d (3,1,1)",
     }  # fmt: skip
@@ -123,7 +155,9 @@ def test_characters_of_permutations_slowly() -> None:
     elements = elements_of("S5", chughtai_table("S5"))
     assert elements is not None
     shapes = partitions(5)
-    rows = np.array([[specht_character(shape, cycle_type(x)) for x in elements] for shape in shapes])
+    rows = np.array(
+        [[specht_character(shape, cycle_type(x)) for x in elements] for shape in shapes]
+    )
     assert np.array_equal(rows @ rows.T, 120 * np.eye(len(shapes)))
     fixed = np.array([sum(i == x for i, x in enumerate(element)) for element in elements])
     assert np.array_equal(rows[shapes.index((4, 1))], fixed - 1)
@@ -134,7 +168,8 @@ def test_no_group_no_irreps() -> None:
         find_irreps(task_by_name("subtract", 5))
 
 
-# --- public checkpoints -------------------------------------------------------------------------------------------
+# --- public checkpoints
+# -------------------------------------------------------------------------------------------
 
 
 def peers() -> Path:
@@ -153,7 +188,9 @@ def chughtai_transformer(directory: Path, run: str) -> Weights:
     weights = {
         name.rsplit(".", 1)[-1]: array
         for name, array in tensors.items()
-        if name.startswith(("embed.", "pos_embed.", "unembed.", "blocks.")) and "mask" not in name and "IG" not in name
+        if name.startswith(("embed.", "pos_embed.", "unembed.", "blocks."))
+        and "mask" not in name
+        and "IG" not in name
     }
     name = run.partition("_")[0]
     task = task_from_table(chughtai_table(name), name)
@@ -179,7 +216,9 @@ def key_irreps(irreps: Irreps, shares: np.ndarray) -> set[str]:
     return {part.name for part, share in zip(irreps.parts, shares, strict=True) if is_key(share)}
 
 
-@pytest.mark.parametrize("run", ["S5_T_seed1", "D59_T_seed1", "C113_T_seed1", "C118_T_seed2", "S6_T_seed1"])
+@pytest.mark.parametrize(
+    "run", ["S5_T_seed1", "D59_T_seed1", "C113_T_seed1", "C118_T_seed2", "S6_T_seed1"]
+)
 def test_key_irreps_are_the_published_ones(run: str) -> None:
     directory = peers()
     rows = json.loads((directory / "chughtai.json").read_text())["rows"]

@@ -40,7 +40,11 @@ def pizza(
     rng = np.random.default_rng(RNG_SEED)
     for k in keys:
         phi = W * (np.arange(neurons) + 0.3) / neurons
-        shift = rng.permutation(W * np.arange(neurons) / neurons) if isinstance(delta, str) else np.full(neurons, delta)
+        shift = (
+            rng.permutation(W * np.arange(neurons) / neurons)
+            if isinstance(delta, str)
+            else np.full(neurons, delta)
+        )
         wave = W * k * x[:, None] / n
         U_a.append(np.cos(wave + phi + shift))
         U_b.append(np.cos(wave + phi - shift) + bias)
@@ -55,7 +59,9 @@ def bundled() -> Lens:
     return quadlens.lens("pizza")
 
 
-@pytest.mark.parametrize("activation", ["relu", "abs", "square", "quartic", "gelu", "silu", "softplus"])
+@pytest.mark.parametrize(
+    "activation", ["relu", "abs", "square", "quartic", "gelu", "silu", "softplus"]
+)
 @pytest.mark.parametrize("n", [13, 16])
 def test_the_integral_of_one_wave_is_lambda_2(activation: Activation, n: int) -> None:
     """Closed form: C(d) e^{ikwd} = (neurons) · λ_2(2|cos u|) · e^{...}: real, positive, and a pizza in a - b."""
@@ -96,7 +102,9 @@ def test_the_parts_add_up_to_the_logits(bundled: Lens) -> None:
     total = parts.integral + sum(parts.residual.values())
     np.testing.assert_allclose(total[..., 1:], parts.logits[..., 1:], atol=1e-9)
     logits = np.stack([quadlens.study("pizza").anatomy.layer.logits(a) for a in range(59)])
-    np.testing.assert_allclose(parts.values(parts.logits), logits - logits.mean(axis=2, keepdims=True), atol=1e-9)
+    np.testing.assert_allclose(
+        parts.values(parts.logits), logits - logits.mean(axis=2, keepdims=True), atol=1e-9
+    )
     assert bundled.explained + sum(bundled.residual.values()) == pytest.approx(1, abs=1e-9)
     assert sum(bundled.explained_by.values()) == pytest.approx(bundled.explained, abs=1e-12)
 
@@ -104,7 +112,9 @@ def test_the_parts_add_up_to_the_logits(bundled: Lens) -> None:
 def test_r2_is_the_ordinary_one(bundled: Lens) -> None:
     parts = bundled.parts
     true, said = parts.values(parts.logits), parts.values(parts.shared)
-    assert bundled.r2.shared == pytest.approx(1 - np.square(true - said).sum() / np.square(true).sum(), abs=1e-12)
+    assert bundled.r2.shared == pytest.approx(
+        1 - np.square(true - said).sum() / np.square(true).sum(), abs=1e-12
+    )
 
 
 def test_the_integral_is_the_mean_over_rotations(bundled: Lens) -> None:
@@ -114,8 +124,14 @@ def test_the_integral_is_the_mean_over_rotations(bundled: Lens) -> None:
     theta = W * np.arange(4096) / 4096
     expected = 0j
     for i in range(len(cluster.neurons)):
-        wave = sum(np.real(c * np.exp(1j * m * theta)) for m, c in enumerate(cluster.charges[i, :, d]))
-        expected += cluster.omega[i] * np.exp(1j * cluster.psi[i]) * (np.maximum(wave, 0) * np.exp(2j * theta)).mean()
+        wave = sum(
+            np.real(c * np.exp(1j * m * theta)) for m, c in enumerate(cluster.charges[i, :, d])
+        )
+        expected += (
+            cluster.omega[i]
+            * np.exp(1j * cluster.psi[i])
+            * (np.maximum(wave, 0) * np.exp(2j * theta)).mean()
+        )
     assert reading.limit[d] == pytest.approx(expected, rel=1e-3)
 
 
@@ -126,7 +142,9 @@ def test_waves_of_all_degrees_are_the_pre_activations() -> None:
     np.testing.assert_allclose(reading.finite_waves, reading.finite, atol=1e-9)
 
 
-@pytest.mark.parametrize(("task", "n"), [("subtract", 13), ("linear:2,3", 13), ("multiply", 12), ("divide", 12)])
+@pytest.mark.parametrize(
+    ("task", "n"), [("subtract", 13), ("linear:2,3", 13), ("multiply", 12), ("divide", 12)]
+)
 def test_a_cyclic_task_is_read_like_addition(task: str, n: int) -> None:
     plain = pizza(n, (1, 5), 80, bias=0.1)
     new = task_by_name(task, n).cyclic
@@ -145,7 +163,9 @@ def test_the_sign_wave_of_even_n_is_a_mean_over_two_rotations() -> None:
     sign = (-1.0) ** np.arange(n)[:, None]
     a, b, w = rng.normal(size=(3, 40))
     zero = np.zeros((n, n))
-    found = lens(Tables(task_by_name("add", n), "relu", sign * a, sign * b + 0.2, sign * w, zero, zero))
+    found = lens(
+        Tables(task_by_name("add", n), "relu", sign * a, sign * b + 0.2, sign * w, zero, zero)
+    )
     (cluster,) = found.clusters
     assert cluster.k == 5
     assert found.r2.finite_sum == pytest.approx(1)
@@ -194,11 +214,22 @@ def test_the_integral_predicts_what_another_activation_does() -> None:
 
 def test_the_command_has_the_keys_and_shows_exact_errors_and_swaps() -> None:
     document = cli_runner.quadlens("lens", "pizza", "--exact", "--swap", "--json").document
-    assert {"n", "task", "activation", "r2", "answers_right", "clusters", "residual"} <= set(document)
-    assert {"shared", "joint", "symmetric_part", "unfitted", "ceiling", "finite_sum"} <= set(document["r2"])
+    assert {"n", "task", "activation", "r2", "answers_right", "clusters", "residual"} <= set(
+        document
+    )
+    assert {"shared", "joint", "symmetric_part", "unfitted", "ceiling", "finite_sum"} <= set(
+        document["r2"]
+    )
     assert document["r2"]["unfitted"] == document["r2"]["symmetric_part"]
     assert {
-        *("shared_permuted", "residual", "residual_permuted", "resampled_even", "resampled_half", "spacing"),
+        *(
+            "shared_permuted",
+            "residual",
+            "residual_permuted",
+            "resampled_even",
+            "resampled_half",
+            "spacing",
+        ),
         "spacing_permuted",
     } <= set(document["controls"])
     assert document["integrates"] is True
@@ -207,7 +238,9 @@ def test_the_command_has_the_keys_and_shows_exact_errors_and_swaps() -> None:
     assert document["numbers"] < 100
     keys = {"k", "neurons", "degree", "shared_function_fit", "r2_angles", "lambda_2", "fourier"}
     assert keys <= set(document["clusters"][0])
-    assert {"constant", "sum_waves", "double_waves", "product_waves"} <= set(document["clusters"][0]["fourier"])
+    assert {"constant", "sum_waves", "double_waves", "product_waves"} <= set(
+        document["clusters"][0]["fourier"]
+    )
     assert [one["k"] for one in document["exact_errors"]] == [5, 9, 11]
     assert document["exact_errors"][0]["error"]["kind"] == "exact"
     assert {one["function"] for one in document["swaps"]} >= {"|x|", "x³"}
@@ -228,7 +261,9 @@ def test_the_command_has_the_keys_and_shows_exact_errors_and_swaps() -> None:
         ("he/p_23_dmlp_512_ReLU_random_scale_0.1_decay_0_08142058/final.pth", None, 0.93, True),
     ],
 )
-def test_public_checkpoints(name: str, activation: str | None, least: float, integrates: bool) -> None:
+def test_public_checkpoints(
+    name: str, activation: str | None, least: float, integrates: bool
+) -> None:
     """Nothing fitted; the shared integral alone answers every input right, also where δ is spread."""
     found = quadlens.lens(quadlens.import_file(public(name), activation=activation))
     assert found.r2.shared >= least
@@ -239,8 +274,19 @@ def test_public_checkpoints(name: str, activation: str | None, least: float, int
 
 def test_the_published_table_of_swapped_activations() -> None:
     path = public("he/p_23_dmlp_512_ReLU_random_scale_0.1_decay_0_08142058/final.pth")
-    swaps = {one.function: one for one in swap_activations(quadlens.import_file(path).model.collapse())}
-    published = {"|x|": 1, "x²": 1, "x⁴": 1, "x⁸": 1, "log(1 + e^2x)": 1, "e^x": 1, "x": 0.0416, "x³": 0.0359}
+    swaps = {
+        one.function: one for one in swap_activations(quadlens.import_file(path).model.collapse())
+    }
+    published = {
+        "|x|": 1,
+        "x²": 1,
+        "x⁴": 1,
+        "x⁸": 1,
+        "log(1 + e^2x)": 1,
+        "e^x": 1,
+        "x": 0.0416,
+        "x³": 0.0359,
+    }
     assert swaps["|x|"].predicted == 1.0
     assert swaps["x"].predicted < 0.5
     for function, accuracy in published.items():
@@ -268,7 +314,10 @@ def test_the_tables_of_the_documents_are_what_their_command_makes(
         assert tool.TABLES[name]([row]).to_markdown().splitlines()[-1] in text
     for line in tool.swapped([row]).to_markdown().splitlines()[2:]:
         function, pair = (cell.strip() for cell in line.strip("| ").replace("\\|", "¦").split("|"))
-        assert any(f"| {function} |".replace("¦", "\\|") in one and pair in one for one in text.splitlines())
+        assert any(
+            f"| {function} |".replace("¦", "\\|") in one and pair in one
+            for one in text.splitlines()
+        )
     points = [tool.Measured("one", 0.01 * x, 1 - 0.1 * x, 0.2 * x) for x in range(4)]
     assert [axis.get_title(loc="left") for axis in tool.draw_measured(points).axes] == [
         "4 models, rank correlation -1.00",

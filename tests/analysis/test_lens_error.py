@@ -10,7 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import quadlens
-from quadlens.analysis.infinite_width.exact_error import Part, error_table, exact_shared_error, shared_errors
+from quadlens.analysis.infinite_width.exact_error import (
+    Part,
+    error_table,
+    exact_shared_error,
+    shared_errors,
+)
 from quadlens.analysis.quadrature.claims import shown
 from quadlens.analysis.quadrature.exact import exact_errors
 from quadlens.analysis.quadrature.scheme import Scheme, scheme_of
@@ -26,7 +31,9 @@ PARTS: tuple[Part, ...] = ("relu", "abs")
 def random_scheme(seed: int, n: int = 7, neurons: int = 9) -> Scheme:
     rng = np.random.default_rng(seed)
     phi = rng.uniform(-4, 4, neurons)
-    return Scheme(n, 2, phi, 2 * phi + rng.normal(0, 0.1, neurons), *rng.uniform(0.1, 1, (2, neurons)))
+    return Scheme(
+        n, 2, phi, 2 * phi + rng.normal(0, 0.1, neurons), *rng.uniform(0.1, 1, (2, neurons))
+    )
 
 
 def pizza_rows(n: int, k: int) -> np.ndarray:
@@ -52,7 +59,10 @@ def test_degree_one_without_a_constant_is_the_older_exact_error(with_psi: bool) 
 def truth(scheme: Scheme, F: np.ndarray, part: Part, with_psi: bool) -> Any:
     """The definition written out in 40 digits; zeros by bisection on a fine grid, integrals between them."""
     with mpmath.workdps(40):
-        products = [mpmath.mpf(float(x)) * mpmath.mpf(float(y)) for x, y in zip(scheme.rho, scheme.omega, strict=True)]
+        products = [
+            mpmath.mpf(float(x)) * mpmath.mpf(float(y))
+            for x, y in zip(scheme.rho, scheme.omega, strict=True)
+        ]
         weights = [2 * mpmath.pi * x / sum(products) for x in products]
         worst = mpmath.mpf(0)
         for r in range(F.shape[1]):
@@ -68,13 +78,17 @@ def truth(scheme: Scheme, F: np.ndarray, part: Part, with_psi: bool) -> Any:
             cuts = [grid[0]]
             for x, y in pairwise(grid):
                 if g(x) * g(y) < 0:
-                    cuts.append(mpmath.findroot(g, (x, y), solver="anderson", tol=1e-60, verify=False))
+                    cuts.append(
+                        mpmath.findroot(g, (x, y), solver="anderson", tol=1e-60, verify=False)
+                    )
             cuts.append(grid[-1])
             integral = mpmath.quad(lambda t: sigma(g(t)) * mpmath.expj(2 * t), cuts)
             for b in range(scheme.q):
                 theta = 2 * mpmath.pi * b / scheme.q
                 total = -mpmath.expj(-2 * theta) * integral
-                for w, phi, psi in zip(weights, scheme.phi.tolist(), scheme.psi.tolist(), strict=True):
+                for w, phi, psi in zip(
+                    weights, scheme.phi.tolist(), scheme.psi.tolist(), strict=True
+                ):
                     value = mpmath.mpf(psi) if with_psi else 2 * mpmath.mpf(phi)
                     total += w * sigma(g(theta + mpmath.mpf(phi))) * mpmath.expj(value)
                 worst = max(worst, abs(total))
@@ -116,7 +130,9 @@ def test_a_fine_sum_is_never_outside(seed: int, degree: int, part: Part) -> None
     found = 0.0
     for b in range(scheme.q):
         t = 2 * np.pi * b / scheme.q
-        total = (scheme.w * height(t + scheme.phi) * np.exp(2j * scheme.phi)).sum() - np.exp(-2j * t) * integral
+        total = (scheme.w * height(t + scheme.phi) * np.exp(2j * scheme.phi)).sum() - np.exp(
+            -2j * t
+        ) * integral
         found = max(found, abs(total))
     assert claim.lower <= found + blur
     assert found - blur <= claim.upper
@@ -127,7 +143,10 @@ def test_a_double_zero_is_no_harm() -> None:
     scheme = random_scheme(5)
     F = np.array([[1.0], [1.0]], dtype=complex)
     claim = exact_shared_error(scheme, F, "relu")
-    sums = [(scheme.w * (1 + np.cos(2 * np.pi * b / 7 + scheme.phi)) * np.exp(2j * scheme.phi)).sum() for b in range(7)]
+    sums = [
+        (scheme.w * (1 + np.cos(2 * np.pi * b / 7 + scheme.phi)) * np.exp(2j * scheme.phi)).sum()
+        for b in range(7)
+    ]
     assert claim.lower - 1e-12 <= max(map(abs, sums)) <= claim.upper + 1e-12
     assert claim.width < 1e-9
 

@@ -55,7 +55,8 @@ def test_a_product_of_squares_does_not() -> None:
     U_a, U_b, W_L = [], [], []
     for k in keys:
         c, s = np.cos(angle(n, k)), np.sin(angle(n, k))
-        # (x + y)² - (x - y)² = 4xy; cos cos - sin sin is written with cos, sin cos + cos sin with sin.
+        # (x + y)² - (x - y)² = 4xy; cos cos - sin sin is written with cos, sin cos + cos sin with
+        # sin.
         for x, y, wave in ((c, c, c), (s, s, -c), (s, c, s), (c, s, s)):
             for sign in (1, -1):
                 U_a.append(x)
@@ -75,8 +76,15 @@ def random_features(one_frequency: bool) -> FloatTables:
     rng, n, neurons, keys = np.random.default_rng(0), N, 1200, (3, 5, 11)
     a = np.arange(n)
     waves = np.concatenate([f(angle(n, k)) for f in (np.cos, np.sin) for k in keys], axis=1)
-    mine = np.tile(np.eye(3)[rng.integers(0, 3, neurons)].T, (2, 1)) if one_frequency else np.ones((6, neurons))
-    U_a, U_b = (waves @ (mine * rng.normal(size=(6, neurons))) + 0.3 * rng.normal(size=neurons) for _ in range(2))
+    mine = (
+        np.tile(np.eye(3)[rng.integers(0, 3, neurons)].T, (2, 1))
+        if one_frequency
+        else np.ones((6, neurons))
+    )
+    U_a, U_b = (
+        waves @ (mine * rng.normal(size=(6, neurons))) + 0.3 * rng.normal(size=neurons)
+        for _ in range(2)
+    )
     hidden = np.maximum(U_a[:, None] + U_b, 0).reshape(n * n, neurons)
     answer = np.eye(n)[np.add.outer(a, a) % n].reshape(n * n, n)
     readout = np.linalg.lstsq(hidden, 20 * answer, rcond=None)[0]
@@ -109,7 +117,9 @@ def permuted(network: FloatTables, found: Lens) -> FloatTables:
     return dataclasses.replace(network, W_L=W_L)
 
 
-def test_permuted_output_phases_do_not_integrate_and_that_is_what_the_control_says(pizza: Lens) -> None:
+def test_permuted_output_phases_do_not_integrate_and_that_is_what_the_control_says(
+    pizza: Lens,
+) -> None:
     network = quadlens.study("pizza").anatomy.layer
     assert pizza.integrates is True
     assert pizza.r2.shared > 0.99
@@ -121,7 +131,10 @@ def test_permuted_output_phases_do_not_integrate_and_that_is_what_the_control_sa
 
 
 def test_tanh_keeps_the_mechanism_and_loses_the_task(pizza: Lens) -> None:
-    """Not a null: the layer integrates tanh(g). Its answers are wrong, and both numbers stand in one table."""
+    """Not a null: the layer integrates tanh(g).
+
+    Its answers are wrong, and both numbers stand in one table.
+    """
     found = quadlens.lens(quadlens.edit.swap_activation("pizza", "tanh"))
     assert found.r2.shared == pytest.approx(0.947, abs=0.01)
     assert found.answers_right < 0.1
@@ -197,7 +210,9 @@ def test_an_uneven_chain_is_read_by_its_moments() -> None:
 
 
 @pytest.mark.parametrize(("n", "keys"), [(4, (1, 2)), (8, (2, 4)), (12, (3, 6))])
-def test_a_sign_wave_at_the_end_of_a_chain_is_read_by_its_integral(n: int, keys: tuple[int, ...]) -> None:
+def test_a_sign_wave_at_the_end_of_a_chain_is_read_by_its_integral(
+    n: int, keys: tuple[int, ...]
+) -> None:
     found = lens(rule("relu", keys, 2 * np.pi * np.arange(8) / 8, n))
     assert found.chains == (keys,)
     assert found.r2.joint == pytest.approx(found.r2.shared)
@@ -211,7 +226,10 @@ def test_exact_errors_and_bounds_know_chains() -> None:
         assert one.relative is not None
         assert one.joint < one.relative.value / 2
     assert all(one.joint is None for one in shared_errors(lens(rule("relu", (3, 5), phi))))
-    assert cli_runner.quadlens("bounds", "times", "--json").document["chains"] == [[12, 24], [17, 24]]
+    assert cli_runner.quadlens("bounds", "times", "--json").document["chains"] == [
+        [12, 24],
+        [17, 24],
+    ]
 
 
 def test_report_and_explorer_have_every_claim_beside_its_control(pizza: Lens) -> None:
@@ -231,6 +249,8 @@ def test_report_and_explorer_have_every_claim_beside_its_control(pizza: Lens) ->
 def test_cross_writing_is_the_share_of_its_part(pizza: Lens) -> None:
     """The projection on neurons gives what the parts give; exchanged neurons write about as much at random."""
     for found in (pizza, quadlens.lens("clock")):
-        assert found.controls.cross_writing == pytest.approx(found.residual["cross_writing"], abs=1e-9)
+        assert found.controls.cross_writing == pytest.approx(
+            found.residual["cross_writing"], abs=1e-9
+        )
         assert found.controls.cross_writing_permuted is not None
     assert lens(rule("relu", (3,), 2 * np.pi * np.arange(40) / 40)).controls.cross_writing is None

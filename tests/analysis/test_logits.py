@@ -47,7 +47,11 @@ def factor(p: int, k: int, kind: str) -> np.ndarray:
     """A clock, pizza or secondary factor as [a, b, c], straight from its formula."""
     a, b, c = np.ogrid[:p, :p, :p]
     w = 2 * np.pi / p
-    amplitude = {"clock": 1.0, "pizza": np.abs(np.cos(k * w * (a - b) / 2)), "secondary": np.cos(k * w * (a - b))}
+    amplitude = {
+        "clock": 1.0,
+        "pizza": np.abs(np.cos(k * w * (a - b) / 2)),
+        "secondary": np.cos(k * w * (a - b)),
+    }
     return amplitude[kind] * np.cos(k * w * (a + b - c))
 
 
@@ -55,7 +59,9 @@ def least_squares(Y: np.ndarray, factors: list[np.ndarray]) -> tuple[np.ndarray,
     """Coefficients and R² of the regression with an intercept, on all p³ rows."""
     X = np.stack([np.ones(Y.size), *(f.ravel() for f in factors)], axis=1)
     beta, *_ = np.linalg.lstsq(X, Y.ravel(), rcond=None)
-    return beta[1:], 1 - float(np.square(Y.ravel() - X @ beta).sum() / np.square(Y - Y.mean()).sum())
+    return beta[1:], 1 - float(
+        np.square(Y.ravel() - X @ beta).sum() / np.square(Y - Y.mean()).sum()
+    )
 
 
 @given(any_model, st.data())
@@ -70,12 +76,16 @@ def test_parts_by_explicit_tensors(model: Weights, data: st.DataObject) -> None:
         assert part.variance == pytest.approx(Y.var(), rel=1e-8, abs=scale**2)
         for row, k in enumerate(keys):
             waves = Y * factor(p, k, "clock")
-            by_distance = [sum(waves[a, (a - d) % p].sum() for a in range(p)) * 2 / p**2 for d in range(p)]
+            by_distance = [
+                sum(waves[a, (a - d) % p].sum() for a in range(p)) * 2 / p**2 for d in range(p)
+            ]
             assert np.allclose(part.profile[row], by_distance, rtol=1e-8, atol=scale)
     a, b = np.ogrid[:p, :p]
     assert np.allclose(parts.correct_logit, explicit["all_logits"][a, b, (a + b) % p], atol=scale)
     right = explicit["all_logits"][a, b, (a + b) % p]
-    others = np.where(np.arange(p) == ((a + b) % p)[:, :, None], -np.inf, explicit["all_logits"]).max(axis=2)
+    others = np.where(
+        np.arange(p) == ((a + b) % p)[:, :, None], -np.inf, explicit["all_logits"]
+    ).max(axis=2)
     # Margins within rounding of zero may fall on either side.
     assert (right - others > scale).sum() <= parts.correct <= (right - others > -scale).sum()
 
@@ -121,10 +131,13 @@ def test_the_identity_part_is_separable_and_its_2d_fourier_form_is_right(model: 
         assert half.D[0] == pytest.approx(2 * (half.matrix * np.cos(angle)).mean(), abs=size)
         assert half.E[0] == pytest.approx(2 * (half.matrix * np.sin(angle)).mean(), abs=size)
         rebuilt = half.matrix.mean() + sum(
-            amplitude * np.cos(w * (k * c + m * x) + phase) for k, m, amplitude, phase in half.largest_waves(p * p)
+            amplitude * np.cos(w * (k * c + m * x) + phase)
+            for k, m, amplitude, phase in half.largest_waves(p * p)
         )
         assert np.allclose(rebuilt, half.matrix, atol=10 * p * size)
-    fitted = regress(take_apart(collapsed, keys).identity_component, [cos_2u(p, keys)]).coefficients[0, 0]
+    fitted = regress(
+        take_apart(collapsed, keys).identity_component, [cos_2u(p, keys)]
+    ).coefficients[0, 0]
     assert identity.D[0] == pytest.approx(fitted, abs=10 * size)
 
 
@@ -136,7 +149,8 @@ def test_closed_form_by_loops(p: int, keys: tuple[int, ...]) -> None:
     C, D = rng.standard_normal((2, len(keys)))
     form = judge_closed_form(parts, C, D)
     explicit = sum(
-        x * factor(p, k, "pizza") + y * factor(p, k, "secondary") for k, x, y in zip(keys, C, D, strict=True)
+        x * factor(p, k, "pizza") + y * factor(p, k, "secondary")
+        for k, x, y in zip(keys, C, D, strict=True)
     )
     correct, margins = 0, []
     for a, b in itertools.product(range(p), range(p)):
@@ -185,7 +199,9 @@ def test_a_secondary_frequency_fills_the_weak_spots() -> None:
     assert spot.distance * k * 2 % p in (1, p - 1)
     assert spot.identity_component == pytest.approx(spot.secondary_term)
     assert spot.identity_component == pytest.approx(beta * n / 2, rel=1e-2)
-    assert spot.all_logits == pytest.approx(spot.abs_component + spot.identity_component + spot.skip)
+    assert spot.all_logits == pytest.approx(
+        spot.abs_component + spot.identity_component + spot.skip
+    )
     assert spot.relative is not None
     assert spot.relative > 0.5
     assert forms.by_parts.min_margin > forms.pizza_only.min_margin > 0
@@ -194,7 +210,9 @@ def test_a_secondary_frequency_fills_the_weak_spots() -> None:
 def test_a_model_whose_logits_do_not_vary() -> None:
     zero, weights = np.zeros((5, 5)), np.zeros((5, 2))
     add = task_by_name("add", 5)
-    parts: LogitParts = take_apart(Tables(add, "relu", weights, weights, weights, zero, zero + 3.0), (1,))
+    parts: LogitParts = take_apart(
+        Tables(add, "relu", weights, weights, weights, zero, zero + 3.0), (1,)
+    )
     assert parts.all_logits.variance == 0.0
     assert clock_pizza(parts).all_logits.pizza is None
     assert parts.correct == 0
@@ -202,7 +220,9 @@ def test_a_model_whose_logits_do_not_vary() -> None:
 
 def test_a_large_common_offset_costs_no_digits() -> None:
     model = build_mlp(Recipe(13, (2,), 20, noise=0.1)).collapse()
-    moved = Tables(task_by_name("add", 13), "relu", model.U_a, model.U_b, model.W_L, model.S_a, model.S_b + 1e8)
+    moved = Tables(
+        task_by_name("add", 13), "relu", model.U_a, model.U_b, model.W_L, model.S_a, model.S_b + 1e8
+    )
     expected = take_apart(model, (2,)).all_logits.variance
     assert take_apart(moved, (2,)).all_logits.variance == pytest.approx(expected, rel=1e-6)
 
@@ -234,8 +254,12 @@ def test_blocks_of_any_size_give_the_same(monkeypatch: pytest.MonkeyPatch, rows:
     monkeypatch.setattr("quadlens.analysis.logits.closed_form.BLOCK_FLOATS", rows * 13)
     blocks = take_apart(collapsed, keys)
     for name in ("all_logits", "mlp_output", "abs_component"):
-        assert getattr(blocks, name).variance == pytest.approx(getattr(whole, name).variance, rel=1e-12)
-        assert np.allclose(getattr(blocks, name).profile, getattr(whole, name).profile, rtol=1e-10, atol=1e-12)
+        assert getattr(blocks, name).variance == pytest.approx(
+            getattr(whole, name).variance, rel=1e-12
+        )
+        assert np.allclose(
+            getattr(blocks, name).profile, getattr(whole, name).profile, rtol=1e-10, atol=1e-12
+        )
     assert np.allclose(blocks.correct_logit, whole.correct_logit)
     assert blocks.correct == whole.correct
     again = closed_forms(blocks).by_parts

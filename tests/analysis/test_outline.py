@@ -61,7 +61,9 @@ def one_irrep(name: str, which: str, neurons: int = 60) -> Weights:
     (part,) = (part for part in irreps.parts if part.name == which)
     W_L = irreps.projection(part) @ rng.standard_normal((task.n, neurons))
     W_a, W_b = rng.standard_normal((2, task.n, neurons))
-    return Weights.mlp(Config.mlp(task.n, neurons, "relu", task), W_a, W_b, np.ascontiguousarray(W_L.T))
+    return Weights.mlp(
+        Config.mlp(task.n, neurons, "relu", task), W_a, W_b, np.ascontiguousarray(W_L.T)
+    )
 
 
 @pytest.mark.parametrize(
@@ -91,7 +93,9 @@ def random_table() -> Task:
 def test_a_table_that_is_no_group_gets_what_needs_none() -> None:
     config = Config.mlp(7, 5, "relu", random_table())
     rng = np.random.default_rng(0)
-    found = outline(Weights(config, **{n: rng.standard_normal(s) for n, s in config.shapes.items()}))
+    found = outline(
+        Weights(config, **{n: rng.standard_normal(s) for n, s in config.shapes.items()})
+    )
     assert found.irreps is None
     assert found.to_dict()["key_irreps"] is None
     assert "not a group's" in found.summary()
@@ -104,12 +108,21 @@ def test_the_command(tmp_path: Path) -> None:
     assert shown.code == 0
     assert "Key irreps" in shown.out
     value = json.loads(run("explain", str(tmp_path / "s3.safetensors"), "--json").out)
-    assert (value["n"], value["p"], value["task"]["name"], value["key_frequencies"]) == (6, 6, "S3", None)
+    assert (value["n"], value["p"], value["task"]["name"], value["key_frequencies"]) == (
+        6,
+        6,
+        "S3",
+        None,
+    )
     assert [one["name"] for one in value["key_irreps"]] == ["standard"]
     refused = run("explain", str(tmp_path / "s3.safetensors"), "--neurons", str(tmp_path / "n.csv"))
     assert refused.code == 2
     ordinary = json.loads(run("explain", "pizza", "--json", "--no-logits").out)
-    assert (ordinary["n"], ordinary["task"], ordinary["attention"]["kind"]) == (59, "add", "constant")
+    assert (ordinary["n"], ordinary["task"], ordinary["attention"]["kind"]) == (
+        59,
+        "add",
+        "constant",
+    )
 
 
 @pytest.mark.parametrize(
@@ -131,7 +144,8 @@ def test_public_softmax_models(file: str, keys: tuple[int, ...] | None) -> None:
     assert found.key_frequencies == keys
     assert found.evaluation.correct == found.evaluation.pairs
     if keys is None:
-        # Every head looks at one of a and b whatever they are, so that next to nothing is not a sum.
+        # Every head looks at one of a and b whatever they are, so that next to nothing is not a
+        # sum.
         assert found.additive_share > 0.99999
         assert [one.irrep.name for one in found.key_irreps] == ["standard-sign", "sign"]
         assert found.rank == sum(one.irrep.rank for one in found.key_irreps) == 17
@@ -142,7 +156,9 @@ def test_a_weight_that_hardly_varies_is_not_said_to_go_from_a_number_to_the_same
     assert isinstance(found, quadlens.Explanation)
     assert found.overview is not None
     one = dataclasses.replace(found.attention_ranges[0], low=0.9966, high=0.9974)
-    still = dataclasses.replace(found, overview=dataclasses.replace(found.overview, attention_ranges=(one,)))
+    still = dataclasses.replace(
+        found, overview=dataclasses.replace(found.overview, attention_ranges=(one,))
+    )
     assert "stays at 0.997, varying by at most 0.0008" in still.summary()
     assert "from 0.997 to 0.997" not in still.summary()
 
@@ -154,12 +170,20 @@ def test_an_explanation_has_the_parts_of_its_network() -> None:
     assert short.overview is not None
     assert short.evaluation is short.overview.evaluation
     assert (full.overview, short.neurons, short.logits) == (None, None, None)
-    with pytest.raises(AttributeError, match=r"no part `neurons`, which `roles` is read from; only a network with"):
+    with pytest.raises(
+        AttributeError, match=r"no part `neurons`, which `roles` is read from; only a network with"
+    ):
         _ = short.roles
-    with pytest.raises(AttributeError, match="no part `overview`, which `rank` is read from; only a network without"):
+    with pytest.raises(
+        AttributeError,
+        match="no part `overview`, which `rank` is read from; only a network without",
+    ):
         _ = full.rank
     assert not hasattr(full, "key_irreps")
-    assert (full.key_neurons, short.key_neurons) == (full.neurons.key_neurons, short.overview.key_neurons)
+    assert (full.key_neurons, short.key_neurons) == (
+        full.neurons.key_neurons,
+        short.overview.key_neurons,
+    )
     assert short._repr_html_().count("<table>") == full._repr_html_().count("<table>") == 1
 
 
@@ -171,5 +195,8 @@ def test_help_has_what_the_parts_have() -> None:
 
 
 def test_a_table_of_neurons_needs_the_part_that_has_them() -> None:
-    with pytest.raises(BadConfig, match=r"no part `neurons`, which a table of neurons .* says what is known of this"):
+    with pytest.raises(
+        BadConfig,
+        match=r"no part `neurons`, which a table of neurons .* says what is known of this",
+    ):
         quadlens.study("clock").explanation.neuron_frame()

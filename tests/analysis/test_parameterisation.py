@@ -18,8 +18,8 @@ from quadlens.base.errors import BadConfig
 from quadlens.network import Config, Recipe, Weights, build_mlp
 from quadlens.network.evaluate import evaluate
 
-# Numbers without planes and groups; margin and R² of the formula; margin (at least) and R² of the network, which has
-# the skip too.
+# Numbers without planes and groups; margin and R² of the formula; margin (at least) and R² of the
+# network, which has the skip too.
 PIZZA = {
     (False, False, False): (1539, 3.13, 0.794),
     (True, False, False): (1542, 1.26, 0.768),
@@ -32,7 +32,9 @@ PIZZA = {
 @pytest.mark.parametrize("options", PIZZA)
 def test_each_ingredient_adds_what_it_adds(options: tuple[bool, bool, bool]) -> None:
     anatomy = Anatomy(quadlens.load("pizza"))
-    small = quadlens.parameterise(anatomy, **dict(zip(("constant", "double", "embedding"), options, strict=True)))
+    small = quadlens.parameterise(
+        anatomy, **dict(zip(("constant", "double", "embedding"), options, strict=True))
+    )
     numbers, margin, r2 = PIZZA[options]
     assert small.numbers.total - small.numbers.planes - small.numbers.groups == numbers
     layer = formula(anatomy.collapsed, small.groups)
@@ -42,7 +44,9 @@ def test_each_ingredient_adds_what_it_adds(options: tuple[bool, bool, bool]) -> 
     assert r2 <= logit_r2(layer, anatomy.collapsed) < r2 + 0.001
 
 
-@pytest.mark.parametrize(("name", "r2"), [("pizza", 0.996), ("original", 0.99), ("mismatched", 0.99), ("times", 0.98)])
+@pytest.mark.parametrize(
+    ("name", "r2"), [("pizza", 0.996), ("original", 0.99), ("mismatched", 0.99), ("times", 0.98)]
+)
 def test_the_network_of_few_numbers_answers_every_input(name: str, r2: float) -> None:
     network = quadlens.study(name)
     small = quadlens.parameterise(network)
@@ -56,12 +60,16 @@ def test_nothing_but_the_numbers_is_in_the_file() -> None:
     anatomy = Anatomy(quadlens.load("pizza"))
     small = quadlens.parameterise(anatomy)
     model, lines, waves = small.model, 2, 12
-    ranks = {name: np.linalg.matrix_rank(model.tensors[name], tol=1e-4) for name in ("W_E", "W_in", "W_out", "W_U")}
+    ranks = {
+        name: np.linalg.matrix_rank(model.tensors[name], tol=1e-4)
+        for name in ("W_E", "W_in", "W_out", "W_U")
+    }
     assert ranks == {"W_E": waves, "W_in": waves + 1, "W_out": waves // 2, "W_U": waves // 2}
     assert np.linalg.matrix_rank(np.concatenate(list(model.W_O)), tol=1e-3) == waves + lines
     assert not any(np.any(x) for name, x in model.tensors.items() if name.startswith("b_"))
     assert small.numbers.planes == 128 * (3 * (waves + lines) + waves // 2)
-    # W_in leaves weak directions alone, so that waves are those of the formula up to a few per cent.
+    # W_in leaves weak directions alone, so that waves are those of the formula up to a few per
+    # cent.
     ours, theory = model.collapse(), formula(anatomy.collapsed, small.groups)
     order = np.concatenate([group.cluster.neurons for group in small.groups])
     for name, near in (("U_a", 0.05), ("U_b", 0.05), ("W_L", 1e-5)):
@@ -81,7 +89,9 @@ def test_a_network_by_hand_is_found_again() -> None:
 
 def test_evenly_spread_nodes_are_the_lens_integral() -> None:
     study = quadlens.study("pizza")
-    even = formula(study.anatomy.collapsed, [group.evenly(512) for group in fit_groups(study.anatomy)])
+    even = formula(
+        study.anatomy.collapsed, [group.evenly(512) for group in fit_groups(study.anatomy)]
+    )
     parts = study.lens.parts
     logits = np.stack([even.logits(a) for a in range(even.p)])
     integral = parts.values(parts.shared)
@@ -92,7 +102,8 @@ def test_evenly_spread_nodes_are_the_lens_integral() -> None:
 
 def test_two_vocabularies_and_absolute_values() -> None:
     pizza, p = quadlens.load("pizza"), 59
-    # Tokens of b are those of a turned by 7: one more answer is right after a turn of c, so that shifts are found.
+    # Tokens of b are those of a turned by 7: one more answer is right after a turn of c, so that
+    # shifts are found.
     W_E = np.concatenate([pizza.W_E[:p], np.roll(pizza.W_E[:p], 7, axis=0)])
     W_U = np.roll(pizza.W_U, 7, axis=1)
     config = replace(pizza.config, d_vocab=2 * p, b_token_offset=p)
@@ -119,7 +130,9 @@ def test_every_verb_takes_it(tmp_path: Path) -> None:
     assert quadlens.lens(small).integrates
     quadlens.bounds(small)
     quadlens.export_file(small, "transformer-lens", tmp_path / "model.safetensors")
-    assert quadlens.import_file(tmp_path / "model.safetensors", attention=(0.5, 0.5)).correct == 3481
+    assert (
+        quadlens.import_file(tmp_path / "model.safetensors", attention=(0.5, 0.5)).correct == 3481
+    )
     quadlens.explore(small, tmp_path / "explorer.html", history=False)
     assert quadlens.compare("pizza", small).to_dict()["answers_alike"] == 1.0
 
@@ -127,7 +140,10 @@ def test_every_verb_takes_it(tmp_path: Path) -> None:
 def test_the_command_says_how_many_numbers(tmp_path: Path) -> None:
     done = command("build", "--from", "pizza", "-o", tmp_path / "few.safetensors")
     assert done.code == 0
-    assert "8,210 numbers in place of 180,411 weights (frequencies 3, groups 512, neurons 1,536, shared 15" in done.out
+    assert (
+        "8,210 numbers in place of 180,411 weights (frequencies 3, groups 512, neurons 1,536, shared 15"
+        in done.out
+    )
     assert "3,481 of 3,481 right" in done.out
     assert quadlens.evaluate(tmp_path / "few.safetensors").correct == 3481
 
@@ -135,16 +151,39 @@ def test_the_command_says_how_many_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--from", "pizza", "--p", "13"), "--p is for models by hand and --from for fitted ones; give one or the"),
-        (("--from", "pizza", "--p", "59"), "--p is for models by hand and --from for fitted ones; give one or the"),
-        (("--from", "pizza", "--seed=0"), "--seed is for models by hand and --from for fitted ones; give one or the"),
-        (("--constant",), "--constant is for a network fitted to a trained one; name that with --from MODEL"),
-        (("--from", "pizza", "--p", "13", "--keys", "5,9"), "--p, --keys are for models by hand and --from for fitted"),
-        (("--no-double",), "--no-double is for a network fitted to a trained one; name that with --from MODEL"),
-        (("--no-double", "--no-constant"), "--no-constant, --no-double are for a network fitted to a trained one;"),
+        (
+            ("--from", "pizza", "--p", "13"),
+            "--p is for models by hand and --from for fitted ones; give one or the",
+        ),
+        (
+            ("--from", "pizza", "--p", "59"),
+            "--p is for models by hand and --from for fitted ones; give one or the",
+        ),
+        (
+            ("--from", "pizza", "--seed=0"),
+            "--seed is for models by hand and --from for fitted ones; give one or the",
+        ),
+        (
+            ("--constant",),
+            "--constant is for a network fitted to a trained one; name that with --from MODEL",
+        ),
+        (
+            ("--from", "pizza", "--p", "13", "--keys", "5,9"),
+            "--p, --keys are for models by hand and --from for fitted",
+        ),
+        (
+            ("--no-double",),
+            "--no-double is for a network fitted to a trained one; name that with --from MODEL",
+        ),
+        (
+            ("--no-double", "--no-constant"),
+            "--no-constant, --no-double are for a network fitted to a trained one;",
+        ),
     ],
 )
-def test_options_of_a_model_by_hand_are_no_fitted_ones(words: tuple[str, ...], told: str, tmp_path: Path) -> None:
+def test_options_of_a_model_by_hand_are_no_fitted_ones(
+    words: tuple[str, ...], told: str, tmp_path: Path
+) -> None:
     refused = command("build", *words, "-o", tmp_path / "few.safetensors")
     assert told in refused.err
     assert (refused.code, list(tmp_path.iterdir())) == (2, [])
@@ -157,7 +196,10 @@ def test_the_terms_add_up_to_the_difference(activation: str, equals: bool) -> No
     rng = np.random.default_rng(3)
     config = replace(Config.paper(5, 6, 7, 2, 3, equals), activation=activation)  # type: ignore[arg-type]
     network, simple = (
-        Weights(config, **{name: rng.standard_normal(shape) for name, shape in config.shapes.items()}) for _ in range(2)
+        Weights(
+            config, **{name: rng.standard_normal(shape) for name, shape in config.shapes.items()}
+        )
+        for _ in range(2)
     )
     difference = all_logits(network.collapse()) - all_logits(simple.collapse())
     total = sum(values for _, _, values in terms_of(network, simple))
@@ -173,13 +215,18 @@ def test_terms_are_what_they_are_called() -> None:
     network = quadlens.load("pizza")
     simple = quadlens.parameterise(network).model
     terms = {(part, noise): values for part, noise, values in terms_of(network, simple)}
-    N = {name: network.tensors[name].astype(float) - simple.tensors[name] for name in network.tensors}
+    N = {
+        name: network.tensors[name].astype(float) - simple.tensors[name] for name in network.tensors
+    }
     layer, few = simple.collapse(), {name: x.astype(float) for name, x in simple.tensors.items()}
     pre = layer.U_a[:, None] + layer.U_b
     out = pre @ N["W_out"] @ few["W_U"] / 2
     assert np.abs(terms["identity", ("out",)] - out).max() <= 1e-9
     x = N["W_E"][:59]
-    a, b = (sum((x + N["W_pos"][t]) @ V @ O_ for V, O_ in zip(N["W_V"], N["W_O"], strict=True)) / 2 for t in (0, 1))
+    a, b = (
+        sum((x + N["W_pos"][t]) @ V @ O_ for V, O_ in zip(N["W_V"], N["W_O"], strict=True)) / 2
+        for t in (0, 1)
+    )
     skip = (a @ N["W_U"])[:, None] + b @ N["W_U"]
     assert np.abs(terms["skip", ("E", "V", "O", "U")] - skip).max() <= 1e-9
     noisy = simple.replace(W_E=network.W_E, W_pos=network.W_pos).collapse()
@@ -228,9 +275,13 @@ def test_what_has_no_planes_is_refused() -> None:
 def test_weights_of_any_size(scale: float) -> None:
     """Numbers are stored as the network's are, and shares are finite."""
     rng, config = np.random.default_rng(0), Config.paper(5, 6, 7, 2, 3)
-    network = Weights(config, **{n: scale * rng.standard_normal(s) for n, s in config.shapes.items()})
+    network = Weights(
+        config, **{n: scale * rng.standard_normal(s) for n, s in config.shapes.items()}
+    )
     small = quadlens.parameterise(network)
     assert small.model.W_E.dtype == np.float64
     assert np.any(small.model.W_in)
     assert np.isfinite(logit_r2(small.model.collapse(), network.collapse()))
-    assert sum(term.share for term in expand(network, small.model).terms) == pytest.approx(1, abs=1e-6)
+    assert sum(term.share for term in expand(network, small.model).terms) == pytest.approx(
+        1, abs=1e-6
+    )

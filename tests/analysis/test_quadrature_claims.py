@@ -6,7 +6,9 @@ from quadlens.analysis.quadrature import Exact, UpperBound
 from quadlens.analysis.quadrature.claims import Cost, Estimate, claim_to_dict, shown
 
 
-def bound(value: float, assumption: str = "x", operations: int = 10, order: str = "d") -> UpperBound:
+def bound(
+    value: float, assumption: str = "x", operations: int = 10, order: str = "d"
+) -> UpperBound:
     return UpperBound(value, "error", "eq", (assumption,), Cost(operations, order))
 
 
@@ -82,5 +84,9 @@ def test_nonsense_is_refused() -> None:
 def test_json_says_what_kind_of_number_it_is() -> None:
     assert claim_to_dict(bound(1.0))["kind"] == "upper_bound"
     assert claim_to_dict(enclosure(0.0, 1.0))["kind"] == "exact"
-    assert claim_to_dict(Estimate(1.0, "guess")) == {"kind": "estimate", "value": 1.0, "how": "guess"}
+    assert claim_to_dict(Estimate(1.0, "guess")) == {
+        "kind": "estimate",
+        "value": 1.0,
+        "how": "guess",
+    }
     assert claim_to_dict(bound(1.0))["operations"] == 10

@@ -25,7 +25,11 @@ from quadlens.analysis.quadrature import (
 from quadlens.analysis.quadrature.exact import exact_abs_error, half_turn_blocks
 from quadlens.analysis.quadrature.integrals import abs_integral, brute_force_error, sin_baseline
 from quadlens.analysis.quadrature.moment_series import bound_moments
-from quadlens.analysis.quadrature.paper_bounds import bound_relu_half, rectangle_errors, relu_by_largest_half
+from quadlens.analysis.quadrature.paper_bounds import (
+    bound_relu_half,
+    rectangle_errors,
+    relu_by_largest_half,
+)
 from quadlens.analysis.quadrature.supremum import abs_supremum, identity_supremum, relu_supremum
 from quadlens.analysis.spectrum.cluster import find_clusters, neuron_spectra
 from quadlens.network import Recipe, build_mlp, build_transformer
@@ -57,12 +61,18 @@ def test_exact_equals_brute_force_on_every_cluster(recipe: Recipe) -> None:
     for scheme in found:
         for folded in (False, True):
             exact = exact_errors(scheme, folded)
-            assert exact.absolute.middle == pytest.approx(brute_force_error(scheme, "abs", folded).value, abs=1e-12)
+            assert exact.absolute.middle == pytest.approx(
+                brute_force_error(scheme, "abs", folded).value, abs=1e-12
+            )
             assert exact.identity.middle == pytest.approx(
                 brute_force_error(scheme, "identity", folded).value, abs=1e-12
             )
-            assert exact.relu.middle == pytest.approx(brute_force_error(scheme, "relu", folded).value, abs=1e-12)
-            assert exact_abs_error(scheme, folded).middle == pytest.approx(exact.absolute.middle, abs=1e-14)
+            assert exact.relu.middle == pytest.approx(
+                brute_force_error(scheme, "relu", folded).value, abs=1e-12
+            )
+            assert exact_abs_error(scheme, folded).middle == pytest.approx(
+                exact.absolute.middle, abs=1e-14
+            )
             assert exact.absolute.width < 1e-11
 
 
@@ -76,7 +86,9 @@ def test_integer_c_is_what_a_loop_over_all_a_b_c_finds() -> None:
             for c in range(p):
                 s, u = k * base * (a + b) / 2, k * base * (a - b) / 2
                 out = np.cos(k * base * c + scheme.psi)
-                truth = np.sum(w * np.abs(np.cos(s + phi)) * out) - 4 / 3 * np.cos(k * base * (a + b - c))
+                truth = np.sum(w * np.abs(np.cos(s + phi)) * out) - 4 / 3 * np.cos(
+                    k * base * (a + b - c)
+                )
                 worst = max(worst, abs(truth))
                 sign = 1 if np.cos(u) >= 0 else -1
                 relu = np.sum(w * np.maximum(sign * np.cos(s + phi), 0) * out)
@@ -100,8 +112,12 @@ def test_baselines_are_the_means(p: int, k: int) -> None:
     phi = np.array([0.0, 1.0])
     scheme = Scheme(p, k, phi, 2 * phi, np.ones(2), np.ones(2))
     angle = 2 * np.pi * k * np.arange(p) / p
-    assert cos_baseline(scheme).middle == pytest.approx(4 / 3 * np.abs(np.cos(angle)).mean(), abs=1e-14)
-    assert sin_baseline(scheme).middle == pytest.approx(4 / 3 * np.abs(np.sin(angle)).mean(), abs=1e-14)
+    assert cos_baseline(scheme).middle == pytest.approx(
+        4 / 3 * np.abs(np.cos(angle)).mean(), abs=1e-14
+    )
+    assert sin_baseline(scheme).middle == pytest.approx(
+        4 / 3 * np.abs(np.sin(angle)).mean(), abs=1e-14
+    )
 
 
 @pytest.mark.parametrize("q", [3, 4, 5, 59, 127, 128, 129, 997, 8192, 8193, 20011])
@@ -117,9 +133,15 @@ def test_blocks_of_the_grid_join(n: int, p: int) -> None:
     """Large p takes several blocks; kinks fall on, before and after their ends."""
     scheme = random_scheme(n, p, np.random.default_rng(n))
     kinks = np.pi / 2 - np.pi * np.array([0, 8191, 8192]) / p
-    scheme = Scheme(p, 1, np.concatenate([kinks, scheme.phi[3:]]), scheme.psi, scheme.rho, scheme.omega)
-    assert exact_abs_error(scheme).middle == pytest.approx(brute_force_error(scheme).value, abs=1e-12)
-    assert exact_errors(scheme).relu.middle == pytest.approx(brute_force_error(scheme, "relu").value, abs=1e-12)
+    scheme = Scheme(
+        p, 1, np.concatenate([kinks, scheme.phi[3:]]), scheme.psi, scheme.rho, scheme.omega
+    )
+    assert exact_abs_error(scheme).middle == pytest.approx(
+        brute_force_error(scheme).value, abs=1e-12
+    )
+    assert exact_errors(scheme).relu.middle == pytest.approx(
+        brute_force_error(scheme, "relu").value, abs=1e-12
+    )
 
 
 @examples(60)
@@ -130,10 +152,14 @@ def test_rectangle_errors_are_the_integrals(scheme: Scheme) -> None:
         rects = rectangles(scheme, half)
         with with_bits(scheme):
             errors = [float(e.mid()) for e in rectangle_errors(scheme, rects)]
-        for error, low, high, phi in zip(errors, rects.edges[:-1], rects.edges[1:], rects.phi, strict=True):
+        for error, low, high, phi in zip(
+            errors, rects.edges[:-1], rects.edges[1:], rects.phi, strict=True
+        ):
             y, x = high + rects.shift - phi, low + rects.shift - phi
             inside = x <= 0 <= y
-            assert error == pytest.approx(y * y + x * x if inside else abs(y * y - x * x), abs=1e-11)
+            assert error == pytest.approx(
+                y * y + x * x if inside else abs(y * y - x * x), abs=1e-11
+            )
 
 
 @examples(60)
@@ -146,11 +172,18 @@ def test_the_window_is_the_heaviest_half_circle(scheme: Scheme) -> None:
     bound, heaviest = bound_relu_full(scheme), arb(0)
     with with_bits(scheme):
         errors = rectangle_errors(scheme, rects)
-        for centre in np.concatenate([np.linspace(-np.pi, np.pi, 60), low - np.pi / 2, high + np.pi / 2]):
-            # The distance from the centre of the half circle to the nearest point of [low, high] on the circle.
-            distance = np.maximum(np.abs((centre - middle + np.pi) % (2 * np.pi) - np.pi) - reach, 0)
+        for centre in np.concatenate(
+            [np.linspace(-np.pi, np.pi, 60), low - np.pi / 2, high + np.pi / 2]
+        ):
+            # The distance from the centre of the half circle to the nearest point of [low, high] on
+            # the circle.
+            distance = np.maximum(
+                np.abs((centre - middle + np.pi) % (2 * np.pi) - np.pi) - reach, 0
+            )
             meets = distance < np.pi / 2 - 1e-12
-            weight = sum((e for e, chosen in zip(errors, meets, strict=True) if chosen), arb(0)).upper()
+            weight = sum(
+                (e for e, chosen in zip(errors, meets, strict=True) if chosen), arb(0)
+            ).upper()
             assert weight <= arb(bound.value)
             heaviest = max(heaviest, weight)
         # The best of these centres misses at most what lies within the slack of an end.
@@ -164,7 +197,9 @@ def test_folding_relu_modulo_pi_would_be_unsound() -> None:
     n = 64
     phi = np.pi * (np.arange(n) + 0.5) / n
     scheme = Scheme(59, 2, phi, 2 * phi, np.ones(n), np.ones(n))
-    folded_window = 2 * float(sum(rectangle_errors(scheme, rectangles(scheme, half=True)), arb(0)).mid())
+    folded_window = 2 * float(
+        sum(rectangle_errors(scheme, rectangles(scheme, half=True)), arb(0)).mid()
+    )
     truth = exact_errors(scheme).relu.lower
     assert folded_window < truth
     assert bound_relu_half(scheme).times(2.0).value >= truth
@@ -199,7 +234,9 @@ def test_equally_spaced_phases_have_the_closed_form(n: int) -> None:
     slack = 1e-12
     assert supremum.lower - slack <= equally_spaced_error(n) <= supremum.upper + slack
     nodes = n if n % 2 else n // 2
-    assert equally_spaced_error(n) == pytest.approx(math.pi**2 / (3 * nodes**2), rel=6 / nodes**2 + 1e-9)
+    assert equally_spaced_error(n) == pytest.approx(
+        math.pi**2 / (3 * nodes**2), rel=6 / nodes**2 + 1e-9
+    )
 
 
 def test_closed_form_needs_two_nodes() -> None:
@@ -219,7 +256,9 @@ def test_moments_of_equally_spaced_phases_vanish() -> None:
 def test_the_moment_series_is_the_sum_and_more_moments_never_hurt() -> None:
     n, rng = 40, np.random.default_rng(1)
     phi = rng.uniform(-np.pi, np.pi, n)
-    scheme = Scheme(59, 3, phi, 2 * phi + 0.1 * rng.standard_normal(n), rng.random(n), rng.random(n))
+    scheme = Scheme(
+        59, 3, phi, 2 * phi + 0.1 * rng.standard_normal(n), rng.random(n), rng.random(n)
+    )
     m = np.arange(-4000, 4001)
     a = 2 / np.pi * (-1.0) ** (m + 1) / (4.0 * m * m - 1)
     nu = np.exp(1j * (scheme.psi + 2 * m[:, None] * phi)) @ scheme.w
@@ -257,7 +296,9 @@ def test_box_density_counts_boxes() -> None:
     scheme = Scheme(59, 7, phi, 2 * phi, rng.random(n), rng.random(n))
     density, w = box_density(scheme), scheme.w
     assert (np.diff(density.edges) * density.count).sum() == pytest.approx(2 * np.pi)
-    for left, right, count in zip(density.edges[:-1], density.edges[1:], density.count, strict=True):
+    for left, right, count in zip(
+        density.edges[:-1], density.edges[1:], density.count, strict=True
+    ):
         if right - left > 1e-9:
             distance = np.abs(((left + right) / 2 - phi + np.pi) % (2 * np.pi) - np.pi)
             assert count == (distance < w / 2).sum()
@@ -274,7 +315,9 @@ def test_errors_fall_as_expected_with_more_neurons() -> None:
     rng = np.random.default_rng(0)
 
     def error(phi: np.ndarray) -> float:
-        return abs_supremum(Scheme(59, 1, phi, 2 * phi, np.ones(len(phi)), np.ones(len(phi)))).middle
+        return abs_supremum(
+            Scheme(59, 1, phi, 2 * phi, np.ones(len(phi)), np.ones(len(phi)))
+        ).middle
 
     def exponent(counts: list[int], errors: list[float]) -> float:
         return float(np.polyfit(np.log(counts), np.log(errors), 1)[0])
@@ -284,7 +327,9 @@ def test_errors_fall_as_expected_with_more_neurons() -> None:
     assert spaced == pytest.approx([equally_spaced_error(n) for n in perfect], abs=1e-11)
     assert exponent(perfect, spaced) == pytest.approx(-2, abs=0.05)
     random = [16, 64, 256, 1024]
-    drawn = [float(np.median([error(rng.uniform(-np.pi, np.pi, n)) for _ in range(12)])) for n in random]
+    drawn = [
+        float(np.median([error(rng.uniform(-np.pi, np.pi, n)) for _ in range(12)])) for n in random
+    ]
     assert exponent(random, drawn) == pytest.approx(-0.5, abs=0.2)
     thinned = thinned_errors(random_scheme(128, 59, rng), 6, rng)
     assert list(thinned) == [4, 8, 16, 32, 64, 128]

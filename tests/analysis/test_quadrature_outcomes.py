@@ -11,7 +11,16 @@ import pytest
 
 import quadlens
 from quadlens.analysis.published import read_published
-from quadlens.analysis.quadrature import Exact, NoBound, Scheme, UpperBound, scheme_of, tables, text_table, to_json
+from quadlens.analysis.quadrature import (
+    Exact,
+    NoBound,
+    Scheme,
+    UpperBound,
+    scheme_of,
+    tables,
+    text_table,
+    to_json,
+)
 from quadlens.analysis.quadrature.analysis import cluster_bounds
 from quadlens.analysis.quadrature.claims import Estimate
 from quadlens.analysis.quadrature.paper_bounds import PaperRows
@@ -30,19 +39,35 @@ RECIPE = Recipe(23, (3, 7), 48, jitter=0.02, noise=0.02)
 
 def cluster(**changes: object) -> Cluster:
     phi = np.array([0.1, 1.2, -2.0])
-    values = {"p": 11, "k": 2, "neurons": np.arange(3), "phi": phi, "psi": 2 * phi, "rho": np.ones(3)}
+    values = {
+        "p": 11,
+        "k": 2,
+        "neurons": np.arange(3),
+        "phi": phi,
+        "psi": 2 * phi,
+        "rho": np.ones(3),
+    }
     return Cluster(**(values | {"omega": np.ones(3)} | changes))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"phi": np.array([0.1, np.nan, 0.0])}, "φ of neuron 1 of the cluster is nan, not a finite number"),
+        (
+            {"phi": np.array([0.1, np.nan, 0.0])},
+            "φ of neuron 1 of the cluster is nan, not a finite number",
+        ),
         ({"psi": np.array([0.1, 0.0, np.inf])}, "ψ of neuron 2 of the cluster is inf"),
         ({"rho": np.array([np.inf, 1.0, 1.0])}, "ρ of neuron 0 of the cluster is inf"),
-        ({"omega": np.array([1.0, -1.0, 1.0])}, "amplitude ω of neuron 1 is -1.0; move the sign into its phase"),
+        (
+            {"omega": np.array([1.0, -1.0, 1.0])},
+            "amplitude ω of neuron 1 is -1.0; move the sign into its phase",
+        ),
         ({"rho": np.zeros(3)}, "all weights ρω are zero"),
-        ({"rho": np.array([1.0, 0, 0]), "omega": np.array([0, 1.0, 1.0])}, "all weights ρω are zero"),
+        (
+            {"rho": np.array([1.0, 0, 0]), "omega": np.array([0, 1.0, 1.0])},
+            "all weights ρω are zero",
+        ),
         ({"p": 4}, "the sign wave (-1)^a has no phase but 0 and π"),
         ({"k": 6}, "k in 1 … "),
     ],
@@ -58,7 +83,9 @@ def test_no_bound_says_why(changes: dict[str, object], reason: str) -> None:
 def test_fewer_than_two_neurons(count: int) -> None:
     few = {name: np.ones(count) for name in ("phi", "psi", "rho", "omega")}
     outcome = scheme_of(cluster(neurons=np.arange(count), **few))
-    assert outcome == NoBound(2, count, f"a rule needs at least two neurons, this cluster has {count}")
+    assert outcome == NoBound(
+        2, count, f"a rule needs at least two neurons, this cluster has {count}"
+    )
 
 
 def test_a_scheme_checks_itself() -> None:
@@ -85,7 +112,9 @@ def test_api_gives_the_claims_and_the_json_the_same_numbers() -> None:
         # With the model's own ψ: exact ≤ either bound, all three relative to the same baseline.
         assert mine.relative_exact_psi.upper <= mine.relative_bound.value
         assert mine.relative_exact_psi.upper <= mine.relative_moment_bound_psi.value
-        assert mine.relative_moment_bound_psi.value == pytest.approx(mine.moment_bound_psi.value / mine.baseline.middle)
+        assert mine.relative_moment_bound_psi.value == pytest.approx(
+            mine.moment_bound_psi.value / mine.baseline.middle
+        )
         assert entry["relative_moment_bound_psi"] == mine.relative_moment_bound_psi.value
         assert set(entry["rows"]) == {field.name for field in dataclasses.fields(PaperRows)}
         assert entry["exact_abs_error"] == mine.exact.absolute.middle
@@ -101,15 +130,24 @@ def test_each_cluster_has_its_own_baseline_where_a_frequency_shares_a_factor_wit
     assert [one["k"] for one in value["clusters"]] == [2, 5]
     for entry, mine in zip(value["clusters"], bounds.bounded, strict=True):
         q = 15 // math.gcd(15, mine.k)
-        assert entry["baseline"] == pytest.approx(4 / 3 / (q * math.sin(math.pi / (2 * q))), rel=1e-12)
+        assert entry["baseline"] == pytest.approx(
+            4 / 3 / (q * math.sin(math.pi / (2 * q))), rel=1e-12
+        )
         assert entry["baseline"] == entry["rows"]["naive_abs_cos_baseline"]
-        assert entry["relative_bound"] == pytest.approx(entry["rows"]["total_abs_bound_half"] / entry["baseline"])
+        assert entry["relative_bound"] == pytest.approx(
+            entry["rows"]["total_abs_bound_half"] / entry["baseline"]
+        )
     assert value["baseline"] == value["clusters"][0]["baseline"] != value["clusters"][1]["baseline"]
 
 
 def test_rows_are_named_and_ordered_as_published() -> None:
-    abs_rows, relu_rows = (read_published().table(name).names for name in ("table_abs_and_identity", "table_relu"))
-    assert read_published().table("table_relative_error").names == ("actual_error_brute_force", "bound_linear_time")
+    abs_rows, relu_rows = (
+        read_published().table(name).names for name in ("table_abs_and_identity", "table_relu")
+    )
+    assert read_published().table("table_relative_error").names == (
+        "actual_error_brute_force",
+        "bound_linear_time",
+    )
     relative, absolute, relu, own = tables(quadlens.bounds(build_mlp(RECIPE)))
     assert relative.paper_frequencies == (12, 18, 21, 22)
     assert relative.rows[1].paper == (0.7, 0.49, 0.54, 0.48)
@@ -191,7 +229,9 @@ def test_command_line_says_which_cluster_has_no_bound(
     path = tmp_path / "lonely.safetensors"
     save(build_mlp(Recipe(23, (3, 7), 2)), path)
     assert run(monkeypatch, "bounds", str(path)) == 0
-    assert "k = 7 (1 neuron): no bound: a rule needs at least two neurons" in capsys.readouterr().out
+    assert (
+        "k = 7 (1 neuron): no bound: a rule needs at least two neurons" in capsys.readouterr().out
+    )
     assert run(monkeypatch, "bounds", str(path), "--json") == 0
     value = json.loads(capsys.readouterr().out)
     assert value["baseline"] is None

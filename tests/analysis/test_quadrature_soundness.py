@@ -13,7 +13,12 @@ from quadlens.analysis.quadrature import Exact, Scheme, UpperBound, bound_angle,
 from quadlens.analysis.quadrature.exact import exact_abs_error
 from quadlens.analysis.quadrature.expi import EXPI_ERROR, expi
 from quadlens.analysis.quadrature.moment_series import bound_moments
-from quadlens.analysis.quadrature.paper_bounds import Rectangles, paper_rows, rectangle_errors, rectangles
+from quadlens.analysis.quadrature.paper_bounds import (
+    Rectangles,
+    paper_rows,
+    rectangle_errors,
+    rectangles,
+)
 from quadlens.analysis.quadrature.supremum import abs_supremum, identity_supremum, relu_supremum
 from quadrature_truth import Truth, angle_difference, schemes, with_bits, worst_integer_c
 
@@ -59,7 +64,9 @@ def test_paper_bounds_and_exact_errors_hold(scheme: Scheme) -> None:
 
 @cases(300)
 @given(schemes(), st.data())
-def test_suprema_and_moment_bounds_hold_at_every_real_angle(scheme: Scheme, data: st.DataObject) -> None:
+def test_suprema_and_moment_bounds_hold_at_every_real_angle(
+    scheme: Scheme, data: st.DataObject
+) -> None:
     psi = data.draw(st.booleans())
     M = data.draw(st.integers(1, 30))
     suprema = {
@@ -90,7 +97,9 @@ def _telling_angles(scheme: Scheme) -> list[Any]:
 
 @cases(400)
 @given(schemes(most=12, large_phases=False), st.floats(-10, 10), st.booleans())
-def test_every_shift_is_sound_and_the_chosen_one_is_the_best(scheme: Scheme, theta: float, half: bool) -> None:
+def test_every_shift_is_sound_and_the_chosen_one_is_the_best(
+    scheme: Scheme, theta: float, half: bool
+) -> None:
     best = rectangles(scheme, half)
     other = Rectangles(best.order, best.phi, best.edges, theta, half)
     with with_bits(scheme):
@@ -151,7 +160,9 @@ def test_ten_thousand_neurons(kind: str) -> None:
         "clustered": 1 + 1e-9 * rng.standard_normal(n),
         "equal": -np.pi + 2 * np.pi * np.arange(n) / n,
     }[kind]
-    scheme = Scheme(3, 1, phi, 2 * phi + 0.01 * rng.standard_normal(n), rng.random(n), rng.random(n))
+    scheme = Scheme(
+        3, 1, phi, 2 * phi + 0.01 * rng.standard_normal(n), rng.random(n), rng.random(n)
+    )
     exact = exact_errors(scheme)
     rows = paper_rows(scheme, exact)
     with with_bits(scheme):

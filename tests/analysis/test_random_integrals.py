@@ -49,7 +49,9 @@ def test_random_numbers_in_the_trained_range_answer_everything(study: Any) -> No
     """So `answers_right` = 1 says that η and γ are in a range, no more; and out of it the control fails."""
     counts = [study.answering(draw) for draw in study.DRAWS]
     assert counts[:2] == [400, 400]
-    assert all(count < draw.draws / 2 for count, draw in zip(counts[2:], study.DRAWS[2:], strict=True))
+    assert all(
+        count < draw.draws / 2 for count, draw in zip(counts[2:], study.DRAWS[2:], strict=True)
+    )
 
 
 @pytest.mark.slow
@@ -58,7 +60,9 @@ def test_trained_numbers_are_those_of_the_bundled_model(study: Any) -> None:
     # The bundled file is another run of seed 0.
     seed = next(one for one in study.measured_models(0) if one.values["seed"] == 0)
     eta, gamma = study.trained_numbers(seed, 5)
-    group = next(one for one in parameterise(quadlens.study("pizza").anatomy).groups if one.cluster.k == 5)
+    group = next(
+        one for one in parameterise(quadlens.study("pizza").anatomy).groups if one.cluster.k == 5
+    )
     alpha, second = np.mean([group.shared.a, group.shared.b], axis=0)
     assert eta == pytest.approx(second / alpha, abs=0.01)
     assert gamma == pytest.approx(group.shared.constant / alpha, abs=0.02)

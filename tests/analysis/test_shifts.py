@@ -36,7 +36,9 @@ def test_a_shift_in_common_is_a_shifted_pizza(common: tuple[float, float]) -> No
     explanation = explain(anatomy)
     assert explanation.key_frequencies == KEYS
     assert explanation.good_model
-    for cluster, delta, phases in zip(explanation.clusters, common, explanation.phases, strict=True):
+    for cluster, delta, phases in zip(
+        explanation.clusters, common, explanation.phases, strict=True
+    ):
         assert len(cluster.neurons) == 40
         assert phases.r2 == pytest.approx(1.0)
         assert abs(np.sin(cluster.common_shift - delta)) < 1e-9

@@ -7,7 +7,12 @@ from hypothesis import strategies as st
 
 from quadlens.analysis.spectrum import attended_spectra, harmonic_fits, secondary_doubling
 from quadlens.analysis.spectrum.amplitude_phase import amplitude_phase, attended_paths
-from quadlens.analysis.spectrum.cluster import find_clusters, find_roles, key_frequencies, neuron_spectra
+from quadlens.analysis.spectrum.cluster import (
+    find_clusters,
+    find_roles,
+    key_frequencies,
+    neuron_spectra,
+)
 from quadlens.analysis.spectrum.harmonics import find_harmonics, multiples_of
 from quadlens.network import Config, Recipe, Weights, build_mlp, build_transformer
 from strategies import mlps, odd_moduli, seeds, transformers
@@ -44,8 +49,13 @@ def test_the_ov_part_is_the_path_through_attention_alone(model: Weights) -> None
     for position, (path, U) in enumerate(((ov_a, collapsed.U_a), (ov_b, collapsed.U_b))):
         for token in range(config.p):
             x = w["W_E"][token + (config.b_token_offset if position else 0)] + w["W_pos"][position]
-            head = [config.attention[position] * x @ w["W_V"][h] @ w["W_O"][h] for h in range(config.n_heads)]
-            assert np.allclose(path[token], sum(head) @ w["W_in"], atol=1e-9 * (1 + np.abs(path).max()))
+            head = [
+                config.attention[position] * x @ w["W_V"][h] @ w["W_O"][h]
+                for h in range(config.n_heads)
+            ]
+            assert np.allclose(
+                path[token], sum(head) @ w["W_in"], atol=1e-9 * (1 + np.abs(path).max())
+            )
         own = w["W_E"][config.b_token_offset * position :][: config.p] @ w["W_in"]
         rest = U - path - (own if position == config.read_position else 0.0)
         assert np.allclose(rest, rest[0], atol=1e-9 * (1 + np.abs(U).max()))
@@ -79,9 +89,13 @@ def test_roles_by_loops(model: Weights) -> None:
 
 def test_dead_constant_and_mismatching_neurons_are_told_apart() -> None:
     p = 11
-    reads = np.stack([wave(p, 3, 0.5), np.zeros(p), wave(p, 2, 1.0), wave(p, 2, 0.0) + 1.0, wave(p, 4, 0.0)], axis=1)
+    reads = np.stack(
+        [wave(p, 3, 0.5), np.zeros(p), wave(p, 2, 1.0), wave(p, 2, 0.0) + 1.0, wave(p, 4, 0.0)],
+        axis=1,
+    )
     writes = np.stack(
-        [wave(p, 3, 1.0), wave(p, 3, 0.0), wave(p, 5, 0.0), wave(p, 3, 0.0), 0.0 * wave(p, 4, 0.0)], axis=1
+        [wave(p, 3, 1.0), wave(p, 3, 0.0), wave(p, 5, 0.0), wave(p, 3, 0.0), 0.0 * wave(p, 4, 0.0)],
+        axis=1,
     )
     spectra = neuron_spectra(mlp_of(reads, reads, writes).collapse())
     roles = find_roles(spectra)
@@ -151,7 +165,14 @@ def test_fits_need_ten_neurons_and_a_living_one() -> None:
     harmonics = find_harmonics(amplitude_phase(np.random.default_rng(0).standard_normal((7, 9))))
     assert harmonic_fits(harmonics, np.ones(9, dtype=bool)) == ()
     assert harmonic_fits(harmonics, np.zeros(9, dtype=bool), min_neurons=1) == ()
-    assert sum(fit.neurons for fit in harmonic_fits(harmonics, np.ones(9, dtype=bool), 1) if fit.rank == 2) == 9
+    assert (
+        sum(
+            fit.neurons
+            for fit in harmonic_fits(harmonics, np.ones(9, dtype=bool), 1)
+            if fit.rank == 2
+        )
+        == 9
+    )
 
 
 def test_modulus_three_has_no_secondary_frequency() -> None:
@@ -169,6 +190,8 @@ def test_a_hand_built_model_comes_out_as_it_was_built(build, p: int, keys: tuple
     assert key_frequencies(clusters) == keys
     assert find_roles(spectra).good_model
     for cluster in clusters:
-        assert np.allclose(np.sort(cluster.phi), -np.pi + 2 * np.pi * (np.arange(48) + 0.5) / 48, atol=1e-6)
+        assert np.allclose(
+            np.sort(cluster.phi), -np.pi + 2 * np.pi * (np.arange(48) + 0.5) / 48, atol=1e-6
+        )
         assert np.allclose(np.exp(1j * cluster.psi), np.exp(2j * cluster.phi), atol=1e-6)
         assert np.allclose(cluster.rho, 1.0, atol=1e-6)

@@ -16,7 +16,9 @@ from quadlens.network.weights import Weights
 def random_mlp(**facts: Any) -> Weights:
     config = Config.mlp(7, 12, "relu", bias=True, **facts)
     rng = np.random.default_rng(0)
-    return Weights(config, **{name: rng.normal(size=shape) for name, shape in config.shapes.items()})
+    return Weights(
+        config, **{name: rng.normal(size=shape) for name, shape in config.shapes.items()}
+    )
 
 
 def test_an_mlp_has_no_skip_connection() -> None:

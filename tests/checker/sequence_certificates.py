@@ -1,6 +1,7 @@
 """Certificates about small networks on sequences, made by trying every input: the checker's tests need no prover.
 
-Boxes are what all words of a cell reach in float64, a little wider; kinds of leaves are what the checker can prove.
+Boxes are what all words of a cell reach in float64, a little wider; kinds of leaves are what the
+checker can prove.
 """
 
 import copy
@@ -47,8 +48,9 @@ def words_of(network: Network) -> list[tuple[int, ...]]:
 def taught(seed: int, **fixed: object) -> Weights:
     """A random network of any kind whose task is what it says on most words of each state and letter.
 
-    Three letters of three or two symbols, two states; the last two letters' tokens depend on the state, and the second
-    step is asked before the third letter's token is read but sees the first two.
+    Three letters of three or two symbols, two states; the last two letters' tokens depend on the
+    state, and the second step is asked before the third letter's token is read but sees the first
+    two.
     """
     rng = np.random.default_rng(seed)
     sizes = [3, 3, 2]
@@ -64,8 +66,14 @@ def taught(seed: int, **fixed: object) -> Weights:
         return tuple(tuple(int(x) for x in row) for row in table)
 
     def task(right: list[np.ndarray]) -> TaskSpec:
-        positions: tuple[int | Fed, ...] = (4, *(Fed(letter, rows(fed[letter])) for letter in order))
-        asked = tuple(Step(query, letter, rows(table)) for (query, letter), table in zip(steps, right, strict=True))
+        positions: tuple[int | Fed, ...] = (
+            4,
+            *(Fed(letter, rows(fed[letter])) for letter in order),
+        )
+        asked = tuple(
+            Step(query, letter, rows(table))
+            for (query, letter), table in zip(steps, right, strict=True)
+        )
         automaton = Automaton(tuple(map(rows, after)), positions, asked, ((0,), (1,), (2,), (3, 4)))
         return TaskSpec("taught", automaton=automaton)
 
@@ -87,7 +95,12 @@ def basis_of(weights: Weights) -> list[list[list[int]]]:
     found = []
     for W in weights.W_O.astype(np.float64):
         _, sizes, rows = np.linalg.svd(W, full_matrices=False)
-        found.append([[round(float(x) * 2**BITS) for x in row] for row in rows[sizes > 1e-9 * max(sizes[0], 1e-30)]])
+        found.append(
+            [
+                [round(float(x) * 2**BITS) for x in row]
+                for row in rows[sizes > 1e-9 * max(sizes[0], 1e-30)]
+            ]
+        )
     return found
 
 
@@ -104,7 +117,8 @@ def true_margins(weights: Weights, network: Network) -> list[dict[tuple[int, ...
             answer = network.task.answers[right[states[letter]][word[letter]]]
             scores = known[key]
             best = [
-                max((x for n, x in enumerate(scores) if (n in answer) == want), key=float) for want in (True, False)
+                max((x for n, x in enumerate(scores) if (n in answer) == want), key=float)
+                for want in (True, False)
             ]
             here[word] = best[0] - best[1]
         found.append(here)
@@ -130,7 +144,9 @@ def step_hints(prover: Prover, number: int) -> dict[str, Any]:
     task, step = prover.network.task, prover.network.task.steps[number]
     query, letter, right = step
     fed = task.fed[query]
-    low, high = (letter, letter) if isinstance(fed, int) else (min(letter, fed[0]), max(letter, fed[0]))
+    low, high = (
+        (letter, letter) if isinstance(fed, int) else (min(letter, fed[0]), max(letter, fed[0]))
+    )
     inside: dict[Cell, list[list[float]]] = {}
     for word in words_of(prover.network):
         states = task.states(list(word))
@@ -146,8 +162,16 @@ def step_hints(prover: Prover, number: int) -> dict[str, Any]:
         places = np.array(inside[cell]).reshape(len(inside[cell]), -1)
         ends = np.stack([places.min(axis=0), places.max(axis=0)], axis=1)
         slack = 1 + np.abs(ends).max(initial=0) * 2.0 ** (BITS - 40)
-        box = [[int(np.floor(x * 2.0**BITS - slack)), int(np.ceil(y * 2.0**BITS + slack))] for x, y in ends]
-        leaf = {"kind": "right", "own": own, "answer": cell.look_up(task, letter, right), "box": box}
+        box = [
+            [int(np.floor(x * 2.0**BITS - slack)), int(np.ceil(y * 2.0**BITS + slack))]
+            for x, y in ends
+        ]
+        leaf = {
+            "kind": "right",
+            "own": own,
+            "answer": cell.look_up(task, letter, right),
+            "box": box,
+        }
         seen = Seen(prover, query, own, prover.views(query))
         if not prover.leaf(seen, leaf, [cell], 1):
             leaf["kind"] = "wrong"
@@ -161,12 +185,21 @@ def step_hints(prover: Prover, number: int) -> dict[str, Any]:
 def certificate_of(weights: Weights, margins: list[dict[tuple[int, ...], Any]]) -> dict[str, Any]:
     """A certificate of what can be shown with the margin of half of the least positive one, all cells by themselves."""
     content, network = to_bytes(weights), network_of(weights)
-    least = min((float(x) for here in margins for x in here.values() if float(x) > 1e-9), default=1.0)
+    least = min(
+        (float(x) for here in margins for x in here.values() if float(x) > 1e-9), default=1.0
+    )
     margin: Fraction | None = Fraction(least / 2).limit_denominator(10**12) or Fraction(1, 10**12)
     basis = basis_of(weights)
-    prover = Prover(Parts(Tables(network, basis, BITS, no_clock)), margin or Fraction(0), BITS, no_clock)
+    prover = Prover(
+        Parts(Tables(network, basis, BITS, no_clock)), margin or Fraction(0), BITS, no_clock
+    )
     steps = [step_hints(prover, number) for number in range(len(network.task.steps))]
-    bad = [(number, word) for number, here in enumerate(margins) for word, x in here.items() if x < arb(-1e-6)]
+    bad = [
+        (number, word)
+        for number, here in enumerate(margins)
+        for word, x in here.items()
+        if x < arb(-1e-6)
+    ]
     example = None
     if bad:
         number, word = bad[0]
@@ -175,7 +208,9 @@ def certificate_of(weights: Weights, margins: list[dict[tuple[int, ...], Any]]) 
         query, letter, right = network.task.steps[number]
         scores = Truth(weights).logits(tokens, query)
         answer = network.task.answers[right[states[letter]][word[letter]]]
-        answered = max((n for n in range(len(scores)) if n not in answer), key=lambda n: float(scores[n]))
+        answered = max(
+            (n for n in range(len(scores)) if n not in answer), key=lambda n: float(scores[n])
+        )
         example = {"input": list(word), "step": number, "answered": answered}
     hints = {"bits": BITS, "basis": basis, "steps": steps}
     wrong, most = counts(network, hints)
@@ -193,8 +228,17 @@ def certificate_of(weights: Weights, margins: list[dict[tuple[int, ...], Any]]) 
         "version": 4,
         "strategy": "cells",
         "statement": statement(network.task.value, network.task.inputs, wrong, most, margin),
-        "verdict": "WRONG" if example else "CERTIFIED" if not most else "PARTLY" if margin else "UNPROVED",
-        "model": {"sha256": hashlib.sha256(content).hexdigest(), "task": copy.deepcopy(network.task.value)},
+        "verdict": "WRONG"
+        if example
+        else "CERTIFIED"
+        if not most
+        else "PARTLY"
+        if margin
+        else "UNPROVED",
+        "model": {
+            "sha256": hashlib.sha256(content).hexdigest(),
+            "task": copy.deepcopy(network.task.value),
+        },
         "claims": claims,
         "hints": hints,
         "counter_example": example,
@@ -207,10 +251,14 @@ def counts(network: Network, hints: dict[str, Any]) -> tuple[int, int]:
     left = 0
     for (query, letter, _), step in zip(network.task.steps, hints["steps"], strict=True):
         fed = network.task.fed[query]
-        low, high = (letter, letter) if isinstance(fed, int) else (min(letter, fed[0]), max(letter, fed[0]))
+        low, high = (
+            (letter, letter) if isinstance(fed, int) else (min(letter, fed[0]), max(letter, fed[0]))
+        )
         kind = {
             (cell.state, cell.letters): None if entry is None else step["leaves"][entry]["kind"]
-            for cell, entry in zip(cells_of(network.task, low, high + 1), step["cells"], strict=True)
+            for cell, entry in zip(
+                cells_of(network.task, low, high + 1), step["cells"], strict=True
+            )
         }
         kinds = []
         for word in words_of(network):

@@ -52,9 +52,14 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_weights_beyond_a_limit_are_refused_before_anything_is_written(name: str, tmp_path: Path) -> None:
+def test_weights_beyond_a_limit_are_refused_before_anything_is_written(
+    name: str, tmp_path: Path
+) -> None:
     weights, reason = REFUSED[name]
-    model, path = quadlens.save(weights, tmp_path / "model.safetensors"), tmp_path / "certificate.json"
+    model, path = (
+        quadlens.save(weights, tmp_path / "model.safetensors"),
+        tmp_path / "certificate.json",
+    )
     run = command("certify", model, "-o", path)
     assert (run.code, path.exists()) == (2, False)
     words = run.err.replace("\n", " ")
@@ -65,7 +70,9 @@ def test_weights_beyond_a_limit_are_refused_before_anything_is_written(name: str
     with pytest.raises(BadConfig, match="the checker rejects it"):
         certificate.save(path)
     assert not path.exists()
-    with pytest.raises(Rejected, match=reason.replace("^", r"\^")):  # the stage alone: no leaf is looked at
+    with pytest.raises(
+        Rejected, match=reason.replace("^", r"\^")
+    ):  # the stage alone: no leaf is looked at
         shape_and_limits(json.loads(certificate.to_bytes()), to_bytes(weights), no_clock)
     assert command("certify", model).code in (0, 1)
 
@@ -79,7 +86,9 @@ def test_more_coordinates_than_the_checker_has_are_refused(tmp_path: Path) -> No
         certificate.save(tmp_path / "certificate.json")
 
 
-@pytest.mark.parametrize("limit", ["MAX_COORDINATES", "LARGEST_HINT", "MAX_CERTIFICATE_BYTES", "MAX_MODEL_BYTES"])
+@pytest.mark.parametrize(
+    "limit", ["MAX_COORDINATES", "LARGEST_HINT", "MAX_CERTIFICATE_BYTES", "MAX_MODEL_BYTES"]
+)
 def test_every_limit_is_asked_before_a_file_is_written(
     limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,11 +110,15 @@ def test_a_leaf_that_the_checker_cannot_prove_is_no_certificate(tmp_path: Path) 
             if "box" in leaf:
                 leaf["box"] = [[low, low] for low, _ in leaf["box"]]
     shape_and_limits(value, to_bytes(weights), no_clock)
-    verdict, reason = check_before_writing(json.dumps(value).encode(), to_bytes(weights), 60.0, 1000)
+    verdict, reason = check_before_writing(
+        json.dumps(value).encode(), to_bytes(weights), 60.0, 1000
+    )
     assert (verdict, "is not proved" in reason) == ("REJECTED", True)
 
 
-def test_a_long_proof_is_said_to_be_unchecked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_proof_is_said_to_be_unchecked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     weights = random_network(random_config(1, addition_task(1, 2), 4, 6, d_mlp=3), 1)
     model, told = quadlens.save(weights, tmp_path / "model.safetensors"), list[str]()
     for name, value in (("LEAVES", 0), ("SECONDS", 0.0)):
@@ -114,7 +127,9 @@ def test_a_long_proof_is_said_to_be_unchecked(tmp_path: Path, monkeypatch: pytes
             certify_sequence(weights).save(tmp_path / f"{name}.json", told.append)
             run = command("certify", model, "-o", tmp_path / "certificate.json")
             assert "not checked in full before it is written" in run.err.replace("\n", " ")
-            certify(build_mlp(Recipe(7, (1, 2), 20, noise=0.02)), "brute").save(tmp_path / "pairs.json", told.append)
+            certify(build_mlp(Recipe(7, (1, 2), 20, noise=0.02)), "brute").save(
+                tmp_path / "pairs.json", told.append
+            )
     assert len(told) == 3  # a certificate about pairs has no leaves
     assert all("`quadlens check` does it" in words for words in told)
     run = command("certify", model, "-o", tmp_path / "certificate.json")
@@ -164,7 +179,9 @@ def test_what_is_written_about_sequences_is_verified(
                 certificate = certify_sequence(weights)
             except QuadlensError:
                 continue
-            written += certificate.verdict != "UNPROVED" and written_is_verified(certificate, weights, tmp_path)
+            written += certificate.verdict != "UNPROVED" and written_is_verified(
+                certificate, weights, tmp_path
+            )
     assert written > 5
 
 
@@ -211,7 +228,9 @@ def test_a_margin_that_the_checker_cannot_prove_is_no_certificate(tmp_path: Path
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, MANY or 60, 20))
-def test_what_is_written_of_several_layers_and_norms_is_verified(first: int, tmp_path: Path) -> None:
+def test_what_is_written_of_several_layers_and_norms_is_verified(
+    first: int, tmp_path: Path
+) -> None:
     written = 0
     for seed in range(first, first + 20):
         weights = a_stack(seed)

@@ -66,15 +66,29 @@ def load(folder: Path, name: str = "good.arcs") -> Any:
 def restated(certificate: Any) -> Any:
     """Make the words fit the claims again, so that a rejection is about the claims themselves."""
     claims = certificate["claims"]
-    margin, error = Fraction(claims["margin"]), claims["float32_error"] and Fraction(claims["float32_error"])
+    margin, error = (
+        Fraction(claims["margin"]),
+        claims["float32_error"] and Fraction(claims["float32_error"]),
+    )
     claims["float32_certified"] = bool(error is not None and margin > 2 * error)
     p = certificate["model"]["p"]
-    certificate["statement"] = statement(p, claims["certified_inputs"], margin, error, f"a + b mod {p}")
+    certificate["statement"] = statement(
+        p, claims["certified_inputs"], margin, error, f"a + b mod {p}"
+    )
     return certificate
 
 
 @pytest.mark.parametrize(
-    "name", ["good.arcs", "good.brute", "good.moments", "good.thin", "wrong.arcs", "wrong.brute", "wrong.moments"]
+    "name",
+    [
+        "good.arcs",
+        "good.brute",
+        "good.moments",
+        "good.thin",
+        "wrong.arcs",
+        "wrong.brute",
+        "wrong.moments",
+    ],
 )
 def test_true_certificates_are_verified(folder: Path, name: str) -> None:
     certificate = load(folder, name)
@@ -106,8 +120,13 @@ def test_stored_certificates_of_every_version_are_verified_with_their_own_words(
     assert report.verdict == "VERIFIED", report.reason
     assert report.statement is not None
     assert ("Float32 execution" in report.statement) == (name != "gated")
-    assert ("Float32 execution in any order" in report.statement) == (version != "version3" and name != "gated")
-    assert all((words in report.statement) == (version == "version3" and name != "gated") for words in HYPOTHESES)
+    assert ("Float32 execution in any order" in report.statement) == (
+        version != "version3" and name != "gated"
+    )
+    assert all(
+        (words in report.statement) == (version == "version3" and name != "gated")
+        for words in HYPOTHESES
+    )
     certificate = json.loads(path.read_text())
     assert certificate["version"] == int(version.removeprefix("version"))
     for other in {1, 2, 3} - {certificate["version"]}:
@@ -182,21 +201,39 @@ def _without(*path: str) -> Tamper:
 TAMPERED: dict[str, tuple[Tamper, str]] = {
     "margin strengthened by 1e-9": (_margin(Fraction(1, 10**9)), "margin claimed is not proved"),
     "float32 error strengthened by 1e-9": (_error, "float32 error claimed is smaller"),
-    "words strengthened": (lambda c: {**c, "statement": c["statement"].replace("0", "9", 3)}, "statement does not fit"),
-    "a neuron dropped": (lambda c: c["hints"]["clusters"][0]["neurons"].pop() and c, "every neuron exactly once"),
-    "a neuron twice": (
-        lambda c: c["hints"]["clusters"][0]["neurons"].append(c["hints"]["clusters"][0]["neurons"][0]) or c,
+    "words strengthened": (
+        lambda c: {**c, "statement": c["statement"].replace("0", "9", 3)},
+        "statement does not fit",
+    ),
+    "a neuron dropped": (
+        lambda c: c["hints"]["clusters"][0]["neurons"].pop() and c,
         "every neuron exactly once",
     ),
-    "a cluster dropped": (lambda c: c["hints"]["clusters"].pop() and c, "every neuron exactly once"),
-    "an input's arcs dropped": (lambda c: c["hints"]["arcs"].pop() and c, "one list of arcs per input"),
+    "a neuron twice": (
+        lambda c: (
+            c["hints"]["clusters"][0]["neurons"].append(c["hints"]["clusters"][0]["neurons"][0])
+            or c
+        ),
+        "every neuron exactly once",
+    ),
+    "a cluster dropped": (
+        lambda c: c["hints"]["clusters"].pop() and c,
+        "every neuron exactly once",
+    ),
+    "an input's arcs dropped": (
+        lambda c: c["hints"]["arcs"].pop() and c,
+        "one list of arcs per input",
+    ),
     "arcs out of order": (_at("hints", "arcs", 0, value=[3, 1]), "ascending"),
     "arcs out of range": (_at("hints", "arcs", 0, value=[1, 10**6]), "outside"),
     "half an arc": (_at("hints", "arcs", 0, value=[1]), "ascending"),
     "the float32 line dropped": (_without("claims", "float32_error"), "claims has keys"),
     "the witnesses dropped": (_without("witnesses"), "the certificate has keys"),
     "an unknown key": (_at("note", value="trust me"), "the certificate has keys"),
-    "a false witness": (_at("witnesses", value=[[1, 2, 4]]), "not shown that a = 1, b = 2 is answered 4"),
+    "a false witness": (
+        _at("witnesses", value=[[1, 2, 4]]),
+        "not shown that a = 1, b = 2 is answered 4",
+    ),
     "the right answer as witness": (_at("witnesses", value=[[1, 2, 3]]), "not shown"),
     "more inputs": (_at("claims", "inputs", value=122), "counted wrongly"),
     "more certified inputs": (_at("claims", "certified_inputs", value=122), "counted wrongly"),
@@ -214,11 +251,20 @@ TAMPERED: dict[str, tuple[Tamper, str]] = {
     "a version that says less": (_at("version", value=1), "model has keys"),
     "a version that is true": (_at("version", value=True), "unknown format"),
     "a version that is text": (_at("version", value="3"), "unknown format"),
-    "words that forget a hypothesis": (_words(" (of operands too)", ""), "the statement does not fit"),
-    "words of version 1": (_words("Float32 execution", "Float32 execution in any order"), "the statement does not fit"),
+    "words that forget a hypothesis": (
+        _words(" (of operands too)", ""),
+        "the statement does not fit",
+    ),
+    "words of version 1": (
+        _words("Float32 execution", "Float32 execution in any order"),
+        "the statement does not fit",
+    ),
     "an unknown key in the claims": (_at("claims", "note", value=1), "claims has keys"),
     "an unknown key in the hints": (_at("hints", "note", value=1), "hints has keys"),
-    "an unknown key in a cluster": (_at("hints", "clusters", 0, "note", value=1), "a cluster has keys"),
+    "an unknown key in a cluster": (
+        _at("hints", "clusters", 0, "note", value=1),
+        "a cluster has keys",
+    ),
     "an unknown key about the model": (_at("model", "note", value=1), "model has keys"),
     "an unknown key in the cost": (_at("cost", "note", value=1), "cost has keys"),
     "a margin of 0": (_at("claims", "margin", value="0/1"), "not a positive rational"),
@@ -229,7 +275,10 @@ TAMPERED: dict[str, tuple[Tamper, str]] = {
     "an endless margin": (_at("claims", "margin", value="9" * 10**6 + "/1"), "sensible length"),
     "hints of the wrong type": (_at("hints", value=[]), "hints is not an object"),
     "clusters of the wrong type": (_at("hints", "clusters", value=7), "malformed"),
-    "booleans for neurons": (_at("hints", "clusters", 0, "neurons", value=[True]), "not a list of integers"),
+    "booleans for neurons": (
+        _at("hints", "clusters", 0, "neurons", value=[True]),
+        "not a list of integers",
+    ),
     "uncertified listed twice": (_at("uncertified", value=[[0, 0], [0, 0]]), "distinct pairs"),
 }
 
@@ -257,7 +306,10 @@ def _dropped_function(certificate: Any) -> Any:
 TAMPERED_MOMENTS: dict[str, tuple[Tamper, str]] = {
     "margin strengthened by 1e-9": (_margin(Fraction(1, 10**9)), "margin claimed is not proved"),
     "a dropped term": (_dropped_function, "margin claimed is not proved"),
-    "a basis without coefficients": (lambda c: c["hints"]["coefficients"].pop() and c, "do not fit"),
+    "a basis without coefficients": (
+        lambda c: c["hints"]["coefficients"].pop() and c,
+        "do not fit",
+    ),
     "a short basis": (lambda c: c["hints"]["basis"][0].pop() and c, "basis has 10 entries"),
     "another basis": (_scaled_basis, "margin claimed is not proved"),
     "another scale": (_at("hints", "shift", value=3), "margin claimed is not proved"),
@@ -295,10 +347,13 @@ def _dropped_direction(certificate: Any) -> Any:
 def above(folder: Path, strategy: str) -> Fraction:
     """What makes a claimed margin too large by 1e-9.
 
-    Of `thin` the checker's bounds are sharper than the producer's, so that what it cannot prove begins above what is
-    claimed; what is above the true margin, which brute force claims, nobody proves.
+    Of `thin` the checker's bounds are sharper than the producer's, so that what it cannot prove
+    begins above what is claimed; what is above the true margin, which brute force claims, nobody
+    proves.
     """
-    true, claimed = (Fraction(load(folder, f"good.{name}")["claims"]["margin"]) for name in ("brute", strategy))
+    true, claimed = (
+        Fraction(load(folder, f"good.{name}")["claims"]["margin"]) for name in ("brute", strategy)
+    )
     return Fraction(1, 10**9) + (true - claimed if strategy == "thin" else 0)
 
 
@@ -312,11 +367,16 @@ TAMPERED_THIN: dict[str, tuple[Tamper, str]] = {
     "no directions at all": (_each_direction(lambda x: 0), "margin claimed is not proved"),
     "a dropped direction": (_dropped_direction, "margin claimed is not proved"),
     "another mean": (
-        lambda c: c["hints"]["means"].__setitem__(0, [10**9 * x for x in c["hints"]["means"][0]]) or c,
+        lambda c: (
+            c["hints"]["means"].__setitem__(0, [10**9 * x for x in c["hints"]["means"][0]]) or c
+        ),
         "margin claimed is not proved",
     ),
     "one mean": (lambda c: c["hints"]["means"].pop() and c, "means are not two rows"),
-    "three means": (lambda c: c["hints"]["means"].append(c["hints"]["means"][0]) or c, "means are not two rows"),
+    "three means": (
+        lambda c: c["hints"]["means"].append(c["hints"]["means"][0]) or c,
+        "means are not two rows",
+    ),
     "a short mean": (lambda c: c["hints"]["means"][1].pop() and c, "means is not"),
     "a direction of words": (_at("hints", "directions", 0, value=["a"]), "not a list of integers"),
     "a ragged matrix": (lambda c: c["hints"]["directions_out"][1].pop() and c, "entries, expected"),
@@ -325,7 +385,10 @@ TAMPERED_THIN: dict[str, tuple[Tamper, str]] = {
         lambda c: c["hints"].update(directions=[row * 99 for row in c["hints"]["directions"]]) or c,
         "columns, expected 1…",
     ),
-    "no columns": (lambda c: c["hints"].update(directions=[[] for _ in c["hints"]["directions"]]) or c, "0 columns"),
+    "no columns": (
+        lambda c: c["hints"].update(directions=[[] for _ in c["hints"]["directions"]]) or c,
+        "0 columns",
+    ),
     "moments' name": (_at("strategy", value="moments"), "hints has keys"),
 }
 
@@ -363,7 +426,13 @@ JUNK = [None, True, False, 0, 1, -1, 3, 10**17, "", "1/3", "x", [], [0], [[0, 0]
 
 def _places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
     """Every path into a JSON value but its root."""
-    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    inside = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     return [place for key, item in inside for place in [(*path, key), *_places(item, (*path, key))]]
 
 
@@ -439,10 +508,14 @@ def test_an_exact_tie_is_no_witness(tmp_path: Path, strategy: str) -> None:
     assert report.verdict == "REJECTED"
     assert report.reason == "it is not shown that a = 0, b = 0 is answered 1"
     certificate |= {"version": 1}
-    certificate["model"] = {k: v for k, v in certificate["model"].items() if k not in ("task", "attention")}
+    certificate["model"] = {
+        k: v for k, v in certificate["model"].items() if k not in ("task", "attention")
+    }
     claims = certificate["claims"]
     margin, error = Fraction(claims["margin"]), Fraction(claims["float32_error"])
-    certificate["statement"] = statement(3, claims["certified_inputs"], margin, error, "a + b mod 3", version=1)
+    certificate["statement"] = statement(
+        3, claims["certified_inputs"], margin, error, "a + b mod 3", version=1
+    )
     assert run(tmp_path, certificate, "tied").verdict == "VERIFIED"
 
 
@@ -468,9 +541,14 @@ def test_cut_files_are_rejected(folder: Path, share: float) -> None:
     content = (folder / "good.safetensors").read_bytes()
     (folder / "cut.safetensors").write_bytes(content[: int(share * len(content))])
     certificate = load(folder)
-    certificate["model"]["sha256"] = hashlib.sha256(content[: int(share * len(content))]).hexdigest()
+    certificate["model"]["sha256"] = hashlib.sha256(
+        content[: int(share * len(content))]
+    ).hexdigest()
     report = run(folder, certificate, "cut")
-    assert (report.verdict, "cut" in report.reason or "malformed" in report.reason) == ("REJECTED", True)
+    assert (report.verdict, "cut" in report.reason or "malformed" in report.reason) == (
+        "REJECTED",
+        True,
+    )
 
 
 MALFORMED = {
@@ -510,7 +588,11 @@ def test_large_files_are_rejected(folder: Path, monkeypatch: pytest.MonkeyPatch)
 def test_the_time_limit_is_kept(folder: Path) -> None:
     path, model = folder / "good.arcs.json", folder / "good.safetensors"
     for report in (check(str(path), str(model), 0.0), check_here(str(path), str(model), 0.0)):
-        assert (report.verdict, report.reason, report.exit_code) == ("TIMEOUT", "not verified within 0 seconds", 1)
+        assert (report.verdict, report.reason, report.exit_code) == (
+            "TIMEOUT",
+            "not verified within 0 seconds",
+            1,
+        )
         assert (report.claims, report.statement, report.cost) == ({}, None, {})
 
 
@@ -558,25 +640,53 @@ def _in_metadata(change: Callable[[str], str]) -> Callable[[bytes], bytes]:
     return _in_header(rewrite)
 
 
-# What a lenient reader of the model file would let pass, each with the reason for which a strict one does not.
+# What a lenient reader of the model file would let pass, each with the reason for which a strict
+# one does not.
 LENIENT: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "an activation twice": (
         _in_metadata(lambda x: x.replace('"activation"', '"activation": "abs", "activation"')),
         "appears twice",
     ),
-    "a format twice": (_in_metadata(lambda x: x.replace('"format"', '"format": 1, "format"')), "appears twice"),
-    "a format that is true": (_in_metadata(lambda x: x.replace('"format": 1', '"format": true')), "unknown version"),
-    "a format that is 1.0": (_in_metadata(lambda x: x.replace('"format": 1', '"format": 1.0')), "unknown version"),
-    "a format that is 2": (_in_metadata(lambda x: x.replace('"format": 1', '"format": 2')), "unknown version"),
-    "an unknown key": (_in_metadata(lambda x: x.replace('"format"', '"note": 1, "format"')), "metadata has keys"),
+    "a format twice": (
+        _in_metadata(lambda x: x.replace('"format"', '"format": 1, "format"')),
+        "appears twice",
+    ),
+    "a format that is true": (
+        _in_metadata(lambda x: x.replace('"format": 1', '"format": true')),
+        "unknown version",
+    ),
+    "a format that is 1.0": (
+        _in_metadata(lambda x: x.replace('"format": 1', '"format": 1.0')),
+        "unknown version",
+    ),
+    "a format that is 2": (
+        _in_metadata(lambda x: x.replace('"format": 1', '"format": 2')),
+        "unknown version",
+    ),
+    "an unknown key": (
+        _in_metadata(lambda x: x.replace('"format"', '"note": 1, "format"')),
+        "metadata has keys",
+    ),
     "an unknown key in the config": (
         _in_metadata(lambda x: x.replace('"activation"', '"rotary": 1, "activation"')),
         "unknown or missing keys",
     ),
-    "a config of a list": (_in_metadata(lambda x: '{"format": 1, "config": [], "checksum": ""}'), "malformed"),
-    "another architecture": (_in_metadata(lambda x: x.replace("transformer", "rnn")), "unknown or missing keys"),
-    "attention that is not a number": (_in_metadata(lambda x: x.replace("0.5", "NaN", 1)), "the number NaN"),
-    "attention without end": (_in_metadata(lambda x: x.replace("0.5", "1e999", 1)), "the number 1e999"),
+    "a config of a list": (
+        _in_metadata(lambda x: '{"format": 1, "config": [], "checksum": ""}'),
+        "malformed",
+    ),
+    "another architecture": (
+        _in_metadata(lambda x: x.replace("transformer", "rnn")),
+        "unknown or missing keys",
+    ),
+    "attention that is not a number": (
+        _in_metadata(lambda x: x.replace("0.5", "NaN", 1)),
+        "the number NaN",
+    ),
+    "attention without end": (
+        _in_metadata(lambda x: x.replace("0.5", "1e999", 1)),
+        "the number 1e999",
+    ),
     "an offset that is false": (
         _in_metadata(lambda x: re.sub(r'"b_token_offset": \d+', '"b_token_offset": false', x)),
         "not a list of integers",
@@ -586,7 +696,10 @@ LENIENT: dict[str, tuple[Callable[[bytes], bytes], str]] = {
         "not a list of integers",
     ),
     "a p of 1": (_in_metadata(lambda x: x.replace('"p": 11', '"p": 1')), "p is not in 2…720"),
-    "a p beyond the limit": (_in_metadata(lambda x: x.replace('"p": 11', '"p": 721')), "p is not in 2…720"),
+    "a p beyond the limit": (
+        _in_metadata(lambda x: x.replace('"p": 11', '"p": 721')),
+        "p is not in 2…720",
+    ),
     "fewer tokens than p": (
         _in_metadata(lambda x: re.sub(r'"d_vocab": \d+', '"d_vocab": 5', x)),
         "names weights that do not exist",
@@ -599,9 +712,18 @@ LENIENT: dict[str, tuple[Callable[[bytes], bytes], str]] = {
         _in_header(lambda x: x.replace('"embed.W_E":', '"embed.W_E":0,"embed.W_E":')),
         "appears twice",
     ),
-    "a tensor of another name": (_in_header(lambda x: x.replace("embed.W_E", "embed.W_F")), "do not fit the config"),
-    "a tensor with a note": (_in_header(lambda x: x.replace('"dtype"', '"note":1,"dtype"', 1)), "has keys"),
-    "half floats": (_in_header(lambda x: x.replace("F32", "F16").replace("F64", "F16")), "malformed"),
+    "a tensor of another name": (
+        _in_header(lambda x: x.replace("embed.W_E", "embed.W_F")),
+        "do not fit the config",
+    ),
+    "a tensor with a note": (
+        _in_header(lambda x: x.replace('"dtype"', '"note":1,"dtype"', 1)),
+        "has keys",
+    ),
+    "half floats": (
+        _in_header(lambda x: x.replace("F32", "F16").replace("F64", "F16")),
+        "malformed",
+    ),
 }
 
 
@@ -646,7 +768,9 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Words:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_one_file_verifies_every_kind_of_certificate(folder: Path, alone: Words, strategy: str) -> None:
+def test_one_file_verifies_every_kind_of_certificate(
+    folder: Path, alone: Words, strategy: str
+) -> None:
     good, model = folder / f"good.{strategy}.json", folder / "good.safetensors"
     done = alone(good, model)
     assert (done.returncode, done.stdout.startswith("VERIFIED: "), done.stderr) == (0, True, "")
@@ -654,17 +778,29 @@ def test_one_file_verifies_every_kind_of_certificate(folder: Path, alone: Words,
     other = alone(good, folder / "wrong.safetensors")
     assert (other.returncode, other.stdout.startswith("REJECTED: "), other.stderr) == (1, True, "")
     tampered = folder / f"tampered.{strategy}.json"
-    tampered.write_text(json.dumps(_margin(above(folder, strategy))(load(folder, f"good.{strategy}"))))
+    tampered.write_text(
+        json.dumps(_margin(above(folder, strategy))(load(folder, f"good.{strategy}")))
+    )
     done = alone(tampered, model)
-    assert (done.returncode, done.stdout.startswith("REJECTED: the margin claimed is not proved")) == (1, True)
+    assert (
+        done.returncode,
+        done.stdout.startswith("REJECTED: the margin claimed is not proved"),
+    ) == (1, True)
 
 
 @pytest.mark.slow
-def test_one_file_has_the_verdicts_and_exit_codes_of_quadlens_check(folder: Path, alone: Words) -> None:
+def test_one_file_has_the_verdicts_and_exit_codes_of_quadlens_check(
+    folder: Path, alone: Words
+) -> None:
     partly = alone(folder / "wrong.arcs.json", folder / "wrong.safetensors")
     count = load(folder, "wrong.arcs")["claims"]["certified_inputs"]
-    assert (partly.returncode, partly.stdout.split(";")[0]) == (1, f"VERIFIED: {count} of 121 inputs")
-    late = alone(folder / "good.arcs.json", folder / "good.safetensors", "--max-seconds", 0, "--json")
+    assert (partly.returncode, partly.stdout.split(";")[0]) == (
+        1,
+        f"VERIFIED: {count} of 121 inputs",
+    )
+    late = alone(
+        folder / "good.arcs.json", folder / "good.safetensors", "--max-seconds", 0, "--json"
+    )
     assert (late.returncode, json.loads(late.stdout)["verdict"]) == (1, "TIMEOUT")
     counted = folder / "counted.json"
     counted.write_text(json.dumps(_at("cost", "flops", value=1)(load(folder))))
@@ -679,7 +815,15 @@ def test_one_file_writes_itself(alone: Words, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("words", "code"), [(["--help"], 0), (["-h"], 0), ([], 2), (["one"], 2), (["1", "2", "3"], 2), (["no", "file"], 2)]
+    ("words", "code"),
+    [
+        (["--help"], 0),
+        (["-h"], 0),
+        ([], 2),
+        (["one"], 2),
+        (["1", "2", "3"], 2),
+        (["no", "file"], 2),
+    ],
 )
 def test_one_file_says_how_it_is_used(alone: Words, words: list[str], code: int) -> None:
     done = alone(*words)
@@ -687,7 +831,8 @@ def test_one_file_says_how_it_is_used(alone: Words, words: list[str], code: int)
     assert "usage: quadlens_checker " in done.stdout + done.stderr
 
 
-# Packages and modules of quadlens that the command line itself is made of; none reads a model or proves anything.
+# Packages and modules of quadlens that the command line itself is made of; none reads a model or
+# proves anything.
 COMMAND_LINE = {
     *(
         "cli",
@@ -708,7 +853,9 @@ COMMAND_LINE = {
 @pytest.mark.slow
 def test_quadlens_check_loads_nothing_of_the_producer(folder: Path) -> None:
     """The command line and the checker; no NumPy, and no module of quadlens that reads, analyses or proves."""
-    program = "import atexit, sys; atexit.register(lambda: sys.stderr.write(' '.join(sys.modules)))\n"
+    program = (
+        "import atexit, sys; atexit.register(lambda: sys.stderr.write(' '.join(sys.modules)))\n"
+    )
     program += "from quadlens.cli.main import main; main()"
     names = [str(folder / "good.arcs.json"), str(folder / "good.safetensors")]
     for words in (names, [*names, "--json"], [names[0], "pizza"]):
@@ -722,29 +869,54 @@ def test_quadlens_check_loads_nothing_of_the_producer(folder: Path) -> None:
         # The flags of `train` and `sweep` are made from one dataclass; no other module of training.
         training = {name for name in ours if name.startswith("quadlens.training")}
         assert training <= {"quadlens.training", "quadlens.training.config"}
-        assert not {"numpy", "scipy", "safetensors", "flint", "polars", "matplotlib", "torch"} & set(loaded)
+        assert not {
+            "numpy",
+            "scipy",
+            "safetensors",
+            "flint",
+            "polars",
+            "matplotlib",
+            "torch",
+        } & set(loaded)
 
 
 def test_the_checker_imports_only_the_standard_library_and_itself() -> None:
     for file in Path(str(limits.__file__)).parent.glob("*.py"):
         tree = ast.parse(file.read_text())
-        names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+        names = {
+            alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Import)
+            for alias in node.names
+        }
         names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-        assert {name.split(".")[0] for name in names} <= set(sys.stdlib_module_names) | {"quadlens_checker"}
+        assert {name.split(".")[0] for name in names} <= set(sys.stdlib_module_names) | {
+            "quadlens_checker"
+        }
 
 
 def test_the_producer_takes_the_checkers_limits_and_nothing_else_of_it() -> None:
     for file in Path(str(proofs.__file__)).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("quadlens_checker"):
-                named = {alias.name for alias in node.names} if node.module == "quadlens_checker" else {node.module}
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+                "quadlens_checker"
+            ):
+                named = (
+                    {alias.name for alias in node.names}
+                    if node.module == "quadlens_checker"
+                    else {node.module}
+                )
                 assert named <= {"limits", "quadlens_checker.limits"}, file.name
             elif isinstance(node, ast.Import):
-                assert not [alias for alias in node.names if alias.name.startswith("quadlens_checker")], file.name
+                assert not [
+                    alias for alias in node.names if alias.name.startswith("quadlens_checker")
+                ], file.name
 
 
 def test_the_command_has_the_checkers_own_limits() -> None:
-    defaults = {name: value.default for name, value in inspect.signature(command).parameters.items()}
+    defaults = {
+        name: value.default for name, value in inspect.signature(command).parameters.items()
+    }
     assert defaults["max_seconds"] == limits.DEFAULT_SECONDS
     assert defaults["max_memory"] * 10**6 == limits.DEFAULT_MEMORY_BYTES
 
@@ -763,7 +935,9 @@ def test_the_checker_agrees_with_exact_logits(folder: Path) -> None:
     mine = read_layers(*read_model(to_bytes(model)), {}, lambda operations: None)
     bounds = by_brute_force(mine, {}, lambda operations: None)
     for n, (row, _) in enumerate(bounds.rows):
-        assert [Fraction(x, 1 << mine.shift) for x in row] == [exact.logit(n // 7, n % 7, c) for c in range(7)]
+        assert [Fraction(x, 1 << mine.shift) for x in row] == [
+            exact.logit(n // 7, n % 7, c) for c in range(7)
+        ]
 
 
 def test_true_is_no_number(tmp_path: Path) -> None:
@@ -774,4 +948,7 @@ def test_true_is_no_number(tmp_path: Path) -> None:
     certificate["model"]["d_mlp"] = True
     (tmp_path / "certificate.json").write_text(json.dumps(certificate))
     report = check(str(tmp_path / "certificate.json"), str(tmp_path / "model.safetensors"))
-    assert (report.verdict, report.reason) == ("REJECTED", "the certificate's d_mlp is not the model's")
+    assert (report.verdict, report.reason) == (
+        "REJECTED",
+        "the certificate's d_mlp is not the model's",
+    )

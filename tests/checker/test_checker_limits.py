@@ -54,7 +54,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-# A process starts with the peak of the one it was forked from, so a small one stands between the tests and the checker.
+# A process starts with the peak of the one it was forked from, so a small one stands between the
+# tests and the checker.
 LAUNCHER = """
 import resource, subprocess, sys
 code = subprocess.call(sys.argv[2:])
@@ -67,9 +68,28 @@ sys.exit(code)
 def measured(folder: Path, certificate: Path, model: Path, allowed: int = SECONDS) -> Run:
     """Run the one-file checker in a process with a limit of its own, of 4 GB; the peak is the larger of its two."""
     limited = ["sh", "-c", 'ulimit -v 4000000; exec "$@"', "sh"]
-    words = [*limited, sys.executable, "-I", "-S", str(folder / "checker.pyz"), str(certificate), str(model)]
+    words = [
+        *limited,
+        sys.executable,
+        "-I",
+        "-S",
+        str(folder / "checker.pyz"),
+        str(certificate),
+        str(model),
+    ]
     peak = folder / "peak"
-    command = [sys.executable, "-I", "-S", "-c", LAUNCHER, str(peak), *words, "--json", "--max-seconds", str(allowed)]
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        "-c",
+        LAUNCHER,
+        str(peak),
+        *words,
+        "--json",
+        "--max-seconds",
+        str(allowed),
+    ]
     began = time.monotonic()
     done = subprocess.run(command, capture_output=True, check=False)
     seconds = time.monotonic() - began
@@ -101,7 +121,9 @@ FILLINGS = {
 def test_a_certificate_of_64_megabytes_is_refused_in_time(folder: Path, what: str) -> None:
     unit, reason = FILLINGS[what]
     path = folder / "filled.json"
-    path.write_bytes(b"[" + unit.encode() * ((limits.MAX_CERTIFICATE_BYTES - 3) // len(unit.encode())) + b"0]")
+    path.write_bytes(
+        b"[" + unit.encode() * ((limits.MAX_CERTIFICATE_BYTES - 3) // len(unit.encode())) + b"0]"
+    )
     run = measured(folder, path, folder / "good.safetensors")
     within_limits(run)
     assert run.code == 1
@@ -123,7 +145,11 @@ def test_only_regular_files_are_read(folder: Path, tmp_path: Path, which: str, k
     else:
         os.mkfifo(tmp_path / "pipe")
         path.symlink_to("pipe")
-    names = (path, folder / "good.safetensors") if which == "certificate" else (folder / "good.json", path)
+    names = (
+        (path, folder / "good.safetensors")
+        if which == "certificate"
+        else (folder / "good.json", path)
+    )
     run = measured(folder, *names)
     within_limits(run)
     assert (run.code, run.report) == (2, {})
@@ -144,7 +170,14 @@ def test_a_larger_file_is_not_read(folder: Path, tmp_path: Path) -> None:
 
 def transformer(kind: str = "F32", fill: float = 0.5, **sizes: int) -> tuple[bytes, bytes]:
     """A model file with these sizes, all weights `fill`, and a certificate that claims something of it."""
-    common = {"d_model": 2, "n_heads": 1, "d_head": 1, "d_vocab": 8, "d_vocab_out": 7, "n_ctx": 3} | sizes
+    common = {
+        "d_model": 2,
+        "n_heads": 1,
+        "d_head": 1,
+        "d_vocab": 8,
+        "d_vocab_out": 7,
+        "n_ctx": 3,
+    } | sizes
     config = {"architecture": "transformer", "p": 7, "d_mlp": 2, "activation": "relu"} | common
     shapes = Config(**config, task=by_formula("add", 7)).shapes()  # type: ignore[arg-type]
     config |= {"attention": [0.5, 0.5], "read_position": 1, "b_token_offset": 0}
@@ -157,8 +190,19 @@ def transformer(kind: str = "F32", fill: float = 0.5, **sizes: int) -> tuple[byt
         header[name] = {"dtype": kind, "shape": shape, "data_offsets": [start, len(weights)]}
     text = json.dumps(header).encode()
     content = struct.pack("<Q", len(text)) + text + bytes(weights)
-    model = {"sha256": hashlib.sha256(content).hexdigest(), "p": 7, "d_mlp": config["d_mlp"], "activation": "relu"}
-    claims = {"inputs": 49, "certified_inputs": 49, "margin": "1/1", "float32_error": None, "float32_certified": False}
+    model = {
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "p": 7,
+        "d_mlp": config["d_mlp"],
+        "activation": "relu",
+    }
+    claims = {
+        "inputs": 49,
+        "certified_inputs": 49,
+        "margin": "1/1",
+        "float32_error": None,
+        "float32_certified": False,
+    }
     certificate = {
         "format": "quadlens-certificate", "version": 1, "statement": "", "verdict": "CERTIFIED", "strategy": "brute",
         "model": model, "claims": claims, "uncertified": [], "witnesses": [], "hints": {},
@@ -217,8 +261,13 @@ def test_the_memory_limit_is_kept_by_the_function_too(folder: Path) -> None:
     content, certificate = transformer(d_mlp=2_500_000)
     (folder / "large.safetensors").write_bytes(content)
     (folder / "large.json").write_bytes(certificate)
-    report = check(str(folder / "large.json"), str(folder / "large.safetensors"), 600.0, 300_000_000)
-    assert (report.verdict, report.reason) == ("REJECTED", "the check needs more memory than it may use")
+    report = check(
+        str(folder / "large.json"), str(folder / "large.safetensors"), 600.0, 300_000_000
+    )
+    assert (report.verdict, report.reason) == (
+        "REJECTED",
+        "the check needs more memory than it may use",
+    )
     assert report.seconds < 60
 
 
@@ -235,7 +284,15 @@ def test_nothing_is_left_working_when_the_program_is_killed(folder: Path) -> Non
     (folder / "long.safetensors").write_bytes(content)
     (folder / "long.json").write_bytes(certificate)
     names = str(folder / "long.json"), str(folder / "long.safetensors")
-    command = [sys.executable, "-I", "-S", str(folder / "checker.pyz"), *names, "--max-seconds", "5000"]
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        str(folder / "checker.pyz"),
+        *names,
+        "--max-seconds",
+        "5000",
+    ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     until = time.monotonic() + 20

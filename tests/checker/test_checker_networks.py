@@ -54,7 +54,9 @@ def _precision() -> Any:
 # Tasks.
 
 
-@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide", "multiply0", "linear:3,-7", "linear:1,1"])
+@pytest.mark.parametrize(
+    "name", ["add", "subtract", "multiply", "divide", "multiply0", "linear:3,-7", "linear:1,1"]
+)
 def test_formulas_are_the_same_tasks_as_ever(name: str) -> None:
     for n in [*range(2, 41), 58, 59, 60, 112, 113]:
         try:
@@ -99,7 +101,9 @@ def test_a_group_may_have_its_elements_in_any_order(name: str) -> None:
                 check_task(read, task.to_json(), None, no_clock)
 
 
-@pytest.mark.parametrize(("name", "other"), [("S3", "C6"), ("D60", "S5"), ("C8", "C2xC4"), ("C2xC2xC2", "D4")])
+@pytest.mark.parametrize(
+    ("name", "other"), [("S3", "C6"), ("D60", "S5"), ("C8", "C2xC4"), ("C2xC2xC2", "D4")]
+)
 def test_a_table_under_a_false_name_is_rejected(name: str, other: str) -> None:
     """Our own reader refuses it already; the checker does not lean on that."""
     task = task_by_name(other)
@@ -118,7 +122,11 @@ def test_the_exponential_is_as_close_as_it_says() -> None:
     for count in range(1_000_000 if LONG else 100_000):
         denominator = draw.getrandbits(draw.randint(1, 90)) + 1
         size = draw.choice((1, 40, 40, 40, 2000, 10**9))
-        numerator = draw.randint(-size * denominator, size * denominator) if count % 7 else count * denominator // 97
+        numerator = (
+            draw.randint(-size * denominator, size * denominator)
+            if count % 7
+            else count * denominator // 97
+        )
         m, k = exponential(numerator, denominator)
         if size > 10**6:
             ctx.prec = 300
@@ -134,8 +142,17 @@ def test_activations_are_as_close_as_they_say(name: Activation) -> None:
     for q in (12, 30, 50, 57):
         most = min(1 << (62 - q), 100)
         sigma = enclosed(name, q, most)
-        edges = [sign * ((end << q) + d) for end in (0, 12, 24, 48, most) for d in (-1, 0, 1) for sign in (1, -1)]
-        drawn = [draw.randint(-size << q, size << q) for size in (1, 6, most) for _ in range(20_000 if LONG else 300)]
+        edges = [
+            sign * ((end << q) + d)
+            for end in (0, 12, 24, 48, most)
+            for d in (-1, 0, 1)
+            for sign in (1, -1)
+        ]
+        drawn = [
+            draw.randint(-size << q, size << q)
+            for size in (1, 6, most)
+            for _ in range(20_000 if LONG else 300)
+        ]
         places = [x for x in edges + drawn if abs(x) <= most << q]
         bound = arb(fmpq(sigma.error.numerator, sigma.error.denominator))
         for x, found in zip(places, sigma.apply(places), strict=True):
@@ -159,10 +176,15 @@ def test_cubics_hold_their_slope_and_curvature() -> None:
 def arb_logits(model: Weights) -> list[list[list[arb]]]:
     """Logits of every input, from the definition, in balls."""
     config, p, sigma = model.config, model.config.p, NONLINEARITIES[model.config.activation].enclose
-    w = {name: np.vectorize(lambda x: arb(float(x)), otypes=[object])(x) for name, x in model.tensors.items()}
+    w = {
+        name: np.vectorize(lambda x: arb(float(x)), otypes=[object])(x)
+        for name, x in model.tensors.items()
+    }
     act = np.vectorize(sigma, otypes=[object])
     if not config.has_stream:
-        return [[list(act(w["W_a"][a] + w["W_b"][b]) @ w["W_out"]) for b in range(p)] for a in range(p)]
+        return [
+            [list(act(w["W_a"][a] + w["W_b"][b]) @ w["W_out"]) for b in range(p)] for a in range(p)
+        ]
     softmax, offset = config.softmax, config.b_token_offset
     found: list[list[list[arb]]] = []
     for a in range(p):
@@ -190,10 +212,15 @@ def arb_logits(model: Weights) -> list[list[list[arb]]]:
 
 @st.composite
 def mlp_models(draw: st.DrawFn) -> Weights:
-    config = Config.mlp(draw(st.integers(2, 5)), draw(st.integers(1, 6)), draw(st.sampled_from(ACTIVATIONS)))
+    config = Config.mlp(
+        draw(st.integers(2, 5)), draw(st.integers(1, 6)), draw(st.sampled_from(ACTIVATIONS))
+    )
     rng, scale = np.random.default_rng(draw(seeds)), draw(st.sampled_from([0.3, 2.0, 20.0]))
     shapes = config.shapes
-    return Weights(config, **{n: (scale * rng.standard_normal(s)).astype(np.float32) for n, s in shapes.items()})
+    return Weights(
+        config,
+        **{n: (scale * rng.standard_normal(s)).astype(np.float32) for n, s in shapes.items()},
+    )
 
 
 def check_bounds(bounds: Any, truth: list[list[list[arb]]]) -> None:
@@ -203,7 +230,10 @@ def check_bounds(bounds: Any, truth: list[list[list[arb]]]) -> None:
         logits = truth[n // p][n % p]
         for c in range(p):
             for d in range(c):
-                assert not abs(logits[c] - logits[d] - arb(scores[c] - scores[d]) * one) > arb(loss) * one
+                assert (
+                    not abs(logits[c] - logits[d] - arb(scores[c] - scores[d]) * one)
+                    > arb(loss) * one
+                )
         inputs += 1
     assert inputs == p * p
 
@@ -227,7 +257,9 @@ def test_bounds_hold_against_arb(model: Weights, data: st.DataObject) -> None:
     truth = arb_logits(model)
     check_bounds(by_brute_force(layers, {}, no_clock), truth)
     rank = data.draw(st.integers(0, layers.p))
-    hints = hints_for(layers, rank, np.random.default_rng(0), data.draw(st.sampled_from([4, 20, 30])))
+    hints = hints_for(
+        layers, rank, np.random.default_rng(0), data.draw(st.sampled_from([4, 20, 30]))
+    )
     check_bounds(by_moments(layers, hints, no_clock), truth)
 
 
@@ -237,7 +269,9 @@ def test_bounds_hold_against_arb(model: Weights, data: st.DataObject) -> None:
 def answering_itself(model: Weights) -> Weights:
     """The model with its own answers for a task, so that it is right everywhere."""
     p = model.config.p
-    answers = np.array([[max(range(p), key=lambda c: float(row[c])) for row in rows] for rows in arb_logits(model)])
+    answers = np.array(
+        [[max(range(p), key=lambda c: float(row[c])) for row in rows] for rows in arb_logits(model)]
+    )
     return model.asked(task_from_table(answers))
 
 
@@ -253,7 +287,9 @@ def true_margin(model: Weights) -> arb:
     return smallest
 
 
-def written(model: Weights, margin: Fraction, strategy: str = "brute", hints: Any = None) -> dict[str, Any]:
+def written(
+    model: Weights, margin: Fraction, strategy: str = "brute", hints: Any = None
+) -> dict[str, Any]:
     """A certificate that claims this margin for all inputs."""
     config, task, p = model.config, model.config.task, model.config.p
     content = to_bytes(model)
@@ -261,7 +297,11 @@ def written(model: Weights, margin: Fraction, strategy: str = "brute", hints: An
     about |= {"activation": config.activation, "task": task.to_json()}
     about |= {"attention": config.attention_kind}
     about |= {} if task.by_formula else {"answers": task.answers.tolist()}
-    claims = {"inputs": p * p, "certified_inputs": p * p, "margin": f"{margin.numerator}/{margin.denominator}"}
+    claims = {
+        "inputs": p * p,
+        "certified_inputs": p * p,
+        "margin": f"{margin.numerator}/{margin.denominator}",
+    }
     claims |= {"float32_error": None, "float32_certified": False}
     return {
         "format": "quadlens-certificate",
@@ -287,7 +327,9 @@ def slightly(x: arb, offset: Fraction) -> Fraction:
 
 @examples(50)
 @given(networks, st.sampled_from(["auto", "brute", "moments"]))
-def test_what_the_producer_proves_of_any_network_the_checker_verifies(model: Weights, strategy: str) -> None:
+def test_what_the_producer_proves_of_any_network_the_checker_verifies(
+    model: Weights, strategy: str
+) -> None:
     """Claims and words, of two programs that share a list of limits alone."""
     certificate = certify(model, strategy)
     if certificate.proof.margin is not None and certificate.checkable:
@@ -310,7 +352,11 @@ def test_true_margins_are_verified_and_larger_ones_rejected(model: Weights) -> N
 def slope_sizes(model: Weights) -> list[float]:
     """Pre-activations, roughly: a quartic of large ones has no digits left."""
     layers = read_layers(*read_model(to_bytes(model)), {}, no_clock)
-    return [layers.loss / 2.0**layers.shift * 2.0**21, 1.0] if layers.loss / 2.0**layers.shift < 2.0**-21 else [1e9]
+    return (
+        [layers.loss / 2.0**layers.shift * 2.0**21, 1.0]
+        if layers.loss / 2.0**layers.shift < 2.0**-21
+        else [1e9]
+    )
 
 
 def small_softmax(task: Task, activation: Activation = "gelu", seed: int = 0) -> Weights:
@@ -324,7 +370,9 @@ def small_softmax(task: Task, activation: Activation = "gelu", seed: int = 0) ->
     )  # fmt: skip
     rng = np.random.default_rng(seed)
     shapes = config.shapes
-    return Weights(config=config, **{n: rng.standard_normal(s).astype(np.float32) for n, s in shapes.items()})
+    return Weights(
+        config=config, **{n: rng.standard_normal(s).astype(np.float32) for n, s in shapes.items()}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -337,10 +385,16 @@ def proved() -> tuple[Weights, dict[str, Any], dict[str, Any]]:
     hints = hints_for(layers, 5, np.random.default_rng(1), 30)
     assert isinstance(model, Weights)
     brute = written(model, slightly(margin, -Fraction(1, 1 << 20)))
-    return model, brute, written(model, slightly(margin * arb("0.99"), Fraction(0)), "moments", hints)
+    return (
+        model,
+        brute,
+        written(model, slightly(margin * arb("0.99"), Fraction(0)), "moments", hints),
+    )
 
 
-def test_hand_written_certificates_are_verified(proved: tuple[Weights, dict[str, Any], dict[str, Any]]) -> None:
+def test_hand_written_certificates_are_verified(
+    proved: tuple[Weights, dict[str, Any], dict[str, Any]],
+) -> None:
     model, *certificates = proved
     for certificate in certificates:
         verify(json.loads(json.dumps(certificate)), to_bytes(model), no_clock)
@@ -373,28 +427,51 @@ def other_answer(table: Any) -> Any:
 
 TAMPERED: dict[str, tuple[Tamper, str]] = {
     "version 1": (put("version", value=1), "model has keys"),
-    "another attention": (put("model", "attention", value="constant"), "attention is not the model's"),
+    "another attention": (
+        put("model", "attention", value="constant"),
+        "attention is not the model's",
+    ),
     "another task by name": (put("model", "task", value="add"), "task is not the model's"),
     "a relabelled task": (put("model", "task", "name", value="C5"), "task is not the model's"),
-    "another table's hash": (put("model", "task", "sha256", value="0" * 64), "task is not the model's"),
-    "another table": (put("model", "answers", value=other_answer), "table of answers is not the model's"),
-    "a short table": (put("model", "answers", value=lambda x: x[1:]), "table of answers is not the model's"),
+    "another table's hash": (
+        put("model", "task", "sha256", value="0" * 64),
+        "task is not the model's",
+    ),
+    "another table": (
+        put("model", "answers", value=other_answer),
+        "table of answers is not the model's",
+    ),
+    "a short table": (
+        put("model", "answers", value=lambda x: x[1:]),
+        "table of answers is not the model's",
+    ),
     "an answer out of range": (put("model", "answers", 0, 0, value=5), "outside"),
     "no table": (lambda c: c["model"].pop("answers"), "lacks the table"),
     "a margin raised by 2 %": (raised_margin, "margin claimed is not proved"),
-    "other words": (put("statement", value=lambda x: x.replace("a·b by", "b·a by")), "statement does not fit"),
+    "other words": (
+        put("statement", value=lambda x: x.replace("a·b by", "b·a by")),
+        "statement does not fit",
+    ),
     "a float32 line": (put("claims", "float32_error", value="1/1000"), "float32 error claimed"),
     "an unknown hint": (put("hints", value={"gates": []}), "hints has keys"),
     "arcs": (put("strategy", value="arcs"), "unknown strategy for this model"),
     "thin": (put("strategy", value="thin"), "unknown strategy for this model"),
-    "moments by arcs": (lambda c: c.update(strategy="moments", hints={"arcs": []}), "unknown strategy for this model"),
+    "moments by arcs": (
+        lambda c: c.update(strategy="moments", hints={"arcs": []}),
+        "unknown strategy for this model",
+    ),
     "a false witness": (put("witnesses", value=[[1, 2, 3]]), "not shown"),
-    "another activation": (put("model", "activation", value="silu"), "activation is not the model's"),
+    "another activation": (
+        put("model", "activation", value="silu"),
+        "activation is not the model's",
+    ),
 }
 
 
 @pytest.mark.parametrize("what", TAMPERED)
-def test_tampering_is_rejected(proved: tuple[Weights, dict[str, Any], dict[str, Any]], what: str) -> None:
+def test_tampering_is_rejected(
+    proved: tuple[Weights, dict[str, Any], dict[str, Any]], what: str
+) -> None:
     tamper, reason = TAMPERED[what]
     certificate = json.loads(json.dumps(proved[1]))
     tamper(certificate)
@@ -412,7 +489,9 @@ TAMPERED_MOMENTS: dict[str, Tamper] = {
 
 
 @pytest.mark.parametrize("what", TAMPERED_MOMENTS)
-def test_tampered_moments_are_rejected(proved: tuple[Weights, dict[str, Any], dict[str, Any]], what: str) -> None:
+def test_tampered_moments_are_rejected(
+    proved: tuple[Weights, dict[str, Any], dict[str, Any]], what: str
+) -> None:
     certificate = json.loads(json.dumps(proved[2]))
     TAMPERED_MOMENTS[what](certificate)
     with pytest.raises(Rejected, match="margin claimed is not proved"):
@@ -437,14 +516,22 @@ CHANGED_FILES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "divisor": (in_file('"divisor": 1.7', '"divisor": 0.2'), "margin claimed is not proved"),
     "negative divisor": (in_file('"divisor": 1.7', '"divisor": -.7'), "malformed|JSON"),
     "causal": (in_file('"causal": true', '"causal": 1234'), "softmax is malformed"),
-    "a constant part": (in_file('"attention": [0.0', '"attention": [0.5'), "attention is not the model's"),
+    "a constant part": (
+        in_file('"attention": [0.0', '"attention": [0.5'),
+        "attention is not the model's",
+    ),
     "task": (in_file('"name": "table"', '"name": "D1xC5"'), "does not have 5 elements"),
-    "activation": (in_file('"activation": "gelu"', '"activation": "tanh"'), "activation is not the model's"),
+    "activation": (
+        in_file('"activation": "gelu"', '"activation": "tanh"'),
+        "activation is not the model's",
+    ),
 }
 
 
 @pytest.mark.parametrize("what", CHANGED_FILES)
-def test_a_changed_file_is_another_model(proved: tuple[Weights, dict[str, Any], dict[str, Any]], what: str) -> None:
+def test_a_changed_file_is_another_model(
+    proved: tuple[Weights, dict[str, Any], dict[str, Any]], what: str
+) -> None:
     change, reason = CHANGED_FILES[what]
     content = change(to_bytes(proved[0]))
     certificate = json.loads(json.dumps(proved[1]))
@@ -455,7 +542,9 @@ def test_a_changed_file_is_another_model(proved: tuple[Weights, dict[str, Any], 
         verify(certificate, content, no_clock)
 
 
-def test_gates_come_from_the_weights(proved: tuple[Weights, dict[str, Any], dict[str, Any]]) -> None:
+def test_gates_come_from_the_weights(
+    proved: tuple[Weights, dict[str, Any], dict[str, Any]],
+) -> None:
     """Each weight of query and key changes the scores; b_K adds the same to all scores of '=' and changes nothing."""
 
     def first_scores(model: Weights) -> list[int]:
@@ -465,4 +554,6 @@ def test_gates_come_from_the_weights(proved: tuple[Weights, dict[str, Any], dict
     before = first_scores(proved[0])
     for name in ("W_Q", "W_K", "b_Q", "b_K"):
         after = first_scores(proved[0].replace(**{name: -2 * getattr(proved[0], name)}))
-        assert (max(abs(x - y) for x, y in zip(before, after, strict=True)) > 1 << 90) == (name != "b_K")
+        assert (max(abs(x - y) for x, y in zip(before, after, strict=True)) > 1 << 90) == (
+            name != "b_K"
+        )

@@ -87,7 +87,9 @@ def test_names_mean_the_same_tasks(task: TaskSpec) -> None:
     assert found.next == [table.tolist() for table in expected.next]
     fed = [one if isinstance(one, int) else (one[0], one[1].tolist()) for one in expected.positions]
     assert found.fed == fed
-    assert found.steps == [(query, letter, right.tolist()) for query, letter, right in expected.steps]
+    assert found.steps == [
+        (query, letter, right.tolist()) for query, letter, right in expected.steps
+    ]
     assert found.answers == [frozenset(np.flatnonzero(row).tolist()) for row in expected.answers]
     assert [tuple(row) for row in found.words_to] == list(expected.words_to)
 
@@ -124,13 +126,23 @@ def test_lines_are_as_close_as_they_say() -> None:
     draw, unit = random.Random(0), arb(2) ** Q
     for _ in range(20_000 if LONG else 1_000):
         name = draw.choice(["relu", "gelu", "silu", "gelu_tanh", "root"])
-        radius, centre = 2.0 ** draw.uniform(-30, 5), draw.uniform(-1, 1) * 2.0 ** draw.uniform(-8, 6)
+        radius, centre = (
+            2.0 ** draw.uniform(-30, 5),
+            draw.uniform(-1, 1) * 2.0 ** draw.uniform(-8, 6),
+        )
         low, high = int((centre - radius) * 2**Q), int((centre + radius) * 2**Q)
         if name == "root":
             low = max(1 << draw.randint(1, Q), low)
             high = max(low, high)
-        slope, p, v, delta = inverse_root(low, high) if name == "root" else activation(name, low, high)
-        for place in [low, high, min(high, max(low, p)), *(draw.randint(low, high) for _ in range(6))]:
+        slope, p, v, delta = (
+            inverse_root(low, high) if name == "root" else activation(name, low, high)
+        )
+        for place in [
+            low,
+            high,
+            min(high, max(low, p)),
+            *(draw.randint(low, high) for _ in range(6)),
+        ]:
             x = arb(place) / unit
             truth = 1 / x.sqrt() if name == "root" else activated(name, x)
             assert abs(truth - (arb(slope) * (place - p) / unit + v) / unit) <= arb(delta) / unit
@@ -165,13 +177,19 @@ def test_tables_and_tails_enclose_the_truth(seed: int) -> None:
         j, v = max(power, key=lambda one: found[one[0]][one[1]])
         w, error = found[j][v], weight_error(found[j][v])
         for (i, u), x in power.items():  # some common factor makes all of them w̃ ± error
-            low, high = found[i][u] - weight_error(found[i][u]), found[i][u] + weight_error(found[i][u])
+            low, high = (
+                found[i][u] - weight_error(found[i][u]),
+                found[i][u] + weight_error(found[i][u]),
+            )
             assert not (w + error) * x / power[j, v] < low
             assert not (w - error) * x / power[j, v] > high
         for j in found:
             middle, error = tables.written[head][j][own if j == query else tables.tokens[j][0]]
             there = truth.written(head, j, own if j == query else tables.tokens[j][0])
-            assert all(abs(arb(m) / unit - x) <= arb(error) / unit for m, x in zip(middle, there, strict=True))
+            assert all(
+                abs(arb(m) / unit - x) <= arb(error) / unit
+                for m, x in zip(middle, there, strict=True)
+            )
     tail = parts.at(query, own)
     for _ in range(2):
         box = drawn_box(parts, draw)
@@ -184,10 +202,16 @@ def test_tables_and_tails_enclose_the_truth(seed: int) -> None:
         except Undecided:
             continue
         for _ in range(4):
-            place = [arb(c + draw.choice([-r, r, draw.randint(-r, r)])) / arb(2) ** Q for c, r in box]
+            place = [
+                arb(c + draw.choice([-r, r, draw.randint(-r, r)])) / arb(2) ** Q for c, r in box
+            ]
             x = truth.stream(query, own) + truth.of["b_O"]
             for head, rows in enumerate(basis):
-                values = [tables.written[head][j][v][0] for j in range(query + 1) for v in tables.tokens[j]]
+                values = [
+                    tables.written[head][j][v][0]
+                    for j in range(query + 1)
+                    for v in tables.tokens[j]
+                ]
                 left = draw.choice(values)  # what no coordinate has, of some position and token
                 for row in rows:
                     exact = np.array([arb(fmpq(n, 1 << BITS)) for n in row], dtype=object)
@@ -204,7 +228,10 @@ def test_an_envelope_is_the_least_of_its_lines(seed: int) -> None:
     draw = random.Random(seed)
     for _ in range(100):
         size = draw.choice([2, 10, 1 << 90])
-        lines = [(draw.randint(-size, size), draw.randint(-size, size)) for _ in range(draw.randint(1, 12))]
+        lines = [
+            (draw.randint(-size, size), draw.randint(-size, size))
+            for _ in range(draw.randint(1, 12))
+        ]
         places = {0, size, -size, 1 << 200, -(1 << 200)}
         for (a, w), (b, x) in itertools.combinations(lines, 2):
             if w != x:
@@ -218,7 +245,9 @@ def test_an_envelope_is_the_least_of_its_lines(seed: int) -> None:
 # Whole certificates.
 
 
-def check_against_truth(certificate: dict[str, Any], margins: list[dict[tuple[int, ...], Any]]) -> None:
+def check_against_truth(
+    certificate: dict[str, Any], margins: list[dict[tuple[int, ...], Any]]
+) -> None:
     """Counts and margin of a verified certificate hold in Arb on every input."""
     claims, words = certificate["claims"], list(margins[0])
     wrong = sum(any(not here[word] > 0 for here in margins) for word in words)
@@ -231,7 +260,12 @@ def check_against_truth(certificate: dict[str, Any], margins: list[dict[tuple[in
 
 @pytest.mark.parametrize("seed", range(NETWORKS))
 def test_certificates_agree_with_every_input(seed: int) -> None:
-    tasks = [addition_task(2, 2), addition_task(1, 3, highest_first=True), addition_task(1, 3, stop=True), PARITY]
+    tasks = [
+        addition_task(2, 2),
+        addition_task(1, 3, highest_first=True),
+        addition_task(1, 3, stop=True),
+        PARITY,
+    ]
     weights = taught(seed)
     if seed % 4 == 0:
         weights = random_network(random_config(seed, tasks[seed // 4 % 4], 5, 9), seed)
@@ -242,7 +276,9 @@ def test_certificates_agree_with_every_input(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(200 if LONG else 12))
-def test_what_certify_writes_is_verified_and_true(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_certify_writes_is_verified_and_true(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(limits, "MAX_CUTS", 100_000)
     weights = taught(seed)
     certificate = json.loads(json.dumps(certify_sequence(weights).to_json()))
@@ -260,7 +296,15 @@ def right_example() -> tuple[Weights, dict[str, Any], list[dict[tuple[int, ...],
 def rejected(certificate: Any, content: bytes) -> bool:
     try:
         verify(certificate, content, no_clock)
-    except (Rejected, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
+    except (
+        Rejected,
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+    ):
         return True
     return False
 
@@ -281,14 +325,25 @@ def test_false_claims_are_rejected() -> None:
         numbers = found["claims"]
         margin = Fraction(numbers["margin"])
         least_wrong, most_wrong = numbers["wrong_inputs"]
-        found["statement"] = statement(found["model"]["task"], numbers["inputs"], least_wrong, most_wrong, margin)
+        found["statement"] = statement(
+            found["model"]["task"], numbers["inputs"], least_wrong, most_wrong, margin
+        )
         return found
 
     assert not rejected(changed(["verdict"], "CERTIFIED"), content)
     above = Fraction(least * (1 + 1e-9)).limit_denominator(10**15)
     with pytest.raises(Rejected, match="is not proved"):
-        verify(changed(["claims", "margin"], f"{above.numerator}/{above.denominator}"), content, no_clock)
-    for name, value in (("inputs", 17), ("certified_inputs", 19), ("wrong_inputs", [0, 1]), ("wrong_inputs", [1, 0])):
+        verify(
+            changed(["claims", "margin"], f"{above.numerator}/{above.denominator}"),
+            content,
+            no_clock,
+        )
+    for name, value in (
+        ("inputs", 17),
+        ("certified_inputs", 19),
+        ("wrong_inputs", [0, 1]),
+        ("wrong_inputs", [1, 0]),
+    ):
         with pytest.raises(Rejected, match="counted"):
             verify(changed(["claims", name], value), content, no_clock)
     assert claims["certified_inputs"] == claims["inputs"] == 18
@@ -302,9 +357,15 @@ def test_false_claims_are_rejected() -> None:
                         verify(changed(path, ends), content, no_clock)
                     small += 1
         with pytest.raises(Rejected, match="cells, expected"):
-            verify(changed(["hints", "steps", number, "cells"], step["cells"][:-1]), content, no_clock)
+            verify(
+                changed(["hints", "steps", number, "cells"], step["cells"][:-1]), content, no_clock
+            )
         with pytest.raises(Rejected, match="in no leaf"):
-            verify(changed(["hints", "steps", number, "cells"], [None, *step["cells"][1:]]), content, no_clock)
+            verify(
+                changed(["hints", "steps", number, "cells"], [None, *step["cells"][1:]]),
+                content,
+                no_clock,
+            )
     assert small > 20
     with pytest.raises(Rejected, match="one list of leaves per step"):
         verify(changed(["hints", "steps"], certificate["hints"]["steps"][:-1]), content, no_clock)
@@ -323,7 +384,9 @@ def test_a_refined_cell_is_whole() -> None:
                     step["cells"][index] = [sign, [entry] * count]
                     tried += not rejected(certificate, content)
             step["cells"][index] = entry
-    cells = sum(entry is not None for step in certificate["hints"]["steps"] for entry in step["cells"])
+    cells = sum(
+        entry is not None for step in certificate["hints"]["steps"] for entry in step["cells"]
+    )
     assert 0 < tried <= 2 * cells  # at most one number of children is right for each side
     verify(certificate, content, no_clock)
 
@@ -334,7 +397,9 @@ def test_a_weight_changed_is_rejected_with_the_hash_put_right() -> None:
     least = min(float(x) for here in margins for x in here.values())
     draw, refused = np.random.default_rng(0), 0
     for _ in range(40):
-        name = str(draw.choice([n for n in weights.tensors if n not in ("mask", "rope_cos", "rope_sin")]))
+        name = str(
+            draw.choice([n for n in weights.tensors if n not in ("mask", "rope_cos", "rope_sin")])
+        )
         array = weights.tensors[name].copy()
         array.flat[draw.integers(array.size)] *= np.float32(1 + draw.choice([1e-3, 0.3, -2.0]))
         other = Weights(weights.config, **{**weights.tensors, name: array})
@@ -352,7 +417,13 @@ def test_a_weight_changed_is_rejected_with_the_hash_put_right() -> None:
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The path of every value inside a JSON value."""
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    inner = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for key, child in inner:
         yield (*path, key)
         yield from places(child, (*path, key))
@@ -400,14 +471,21 @@ def test_mutants_are_rejected_or_true(seed: int) -> None:
         for key in path[:-1]:
             inner = inner[key]
         inner[path[-1]] = mutated(inner[path[-1]], draw)
-        if mutant == certificate or rejected(mutant if draw.random() < 0.5 else restated(mutant), content):
+        if mutant == certificate or rejected(
+            mutant if draw.random() < 0.5 else restated(mutant), content
+        ):
             continue
         survived += 1
         assert mutant["strategy"] == "cells"
         check_against_truth(mutant, margins)
-        if not any(isinstance(entry, list) for step in mutant["hints"]["steps"] for entry in step["cells"]):
+        if not any(
+            isinstance(entry, list) for step in mutant["hints"]["steps"] for entry in step["cells"]
+        ):
             wrong, most = counts(network, mutant["hints"])
-            assert max(wrong, int(mutant["counter_example"] is not None)) == mutant["claims"]["wrong_inputs"][0]
+            assert (
+                max(wrong, int(mutant["counter_example"] is not None))
+                == mutant["claims"]["wrong_inputs"][0]
+            )
             assert most == mutant["claims"]["wrong_inputs"][1]
     assert survived < len(chosen) / 2
 
@@ -424,7 +502,11 @@ def test_a_counter_example_must_go_wrong() -> None:
             answer = network.task.answers[right[states[letter]][word[letter]]]
             scores = truth.logits(network.task.tokens(list(word)), query)
             for token in range(network["d_vocab_out"]):
-                certificate["counter_example"] = {"input": list(word), "step": step, "answered": token}
+                certificate["counter_example"] = {
+                    "input": list(word),
+                    "step": step,
+                    "answered": token,
+                }
                 if not rejected(certificate, content):
                     assert token not in answer
                     assert all(scores[token] > scores[other] for other in answer)
@@ -434,7 +516,11 @@ def test_a_counter_example_must_go_wrong() -> None:
 
 def only_attention(seed: int) -> Weights:
     """A network whose leads are ratios, on one of three tasks of which it often gets words wrong."""
-    spec = TaskSpec(f"max:{3 + seed % 2}", tokens=4) if seed % 3 else sequence_config(taught(seed)).task
+    spec = (
+        TaskSpec(f"max:{3 + seed % 2}", tokens=4)
+        if seed % 3
+        else sequence_config(taught(seed)).task
+    )
     if spec.automaton is not None:
         spec = replace(spec, automaton=replace(spec.automaton, answers=((0,), (1,), (2,), (3,))))
     config = random_config(seed, spec, 5, 4, d_mlp=0, gated=False, n_heads=1)
@@ -461,8 +547,14 @@ def test_linear_leaves_are_verified_true_and_near(seed: int) -> None:
             if leaf["kind"] != "linear":
                 continue
             low, high = leaf["words"]
-            changes: list[dict[str, Any]] = [{"groups": leaf["groups"][1:]}] if leaf["groups"] else []
-            changes += [{"words": [low, high - 1]}, {"words": [low + 1, high]}] if low == high and high else []
+            changes: list[dict[str, Any]] = (
+                [{"groups": leaf["groups"][1:]}] if leaf["groups"] else []
+            )
+            changes += (
+                [{"words": [low, high - 1]}, {"words": [low + 1, high]}]
+                if low == high and high
+                else []
+            )
             changes += [{"wrong": None}] if low else []
             for change in changes:
                 one = copy.deepcopy(certificate)
@@ -502,10 +594,14 @@ def test_files_are_checked_in_words(tmp_path: Any) -> None:
     weights, certificate, _ = right_example()
     (tmp_path / "certificate.json").write_text(json.dumps(certificate))
     (tmp_path / "model.safetensors").write_bytes(to_bytes(weights))
-    report = check_here(str(tmp_path / "certificate.json"), str(tmp_path / "model.safetensors"), 600.0)
+    report = check_here(
+        str(tmp_path / "certificate.json"), str(tmp_path / "model.safetensors"), 600.0
+    )
     assert (report.verdict, report.exit_code, report.inputs) == ("VERIFIED", 0, "18 of 18 inputs")
     assert report.statement == certificate["statement"]
-    report = check_here(str(tmp_path / "certificate.json"), str(tmp_path / "model.safetensors"), 0.0)
+    report = check_here(
+        str(tmp_path / "certificate.json"), str(tmp_path / "model.safetensors"), 0.0
+    )
     assert report.verdict == "TIMEOUT"
 
 

@@ -31,7 +31,9 @@ PLACES = (Norms(), Norms(LAYER, None, RMS, LAYER), Norms(attention=RMS), Norms(f
 SOFTMAX = (None, Softmax(1.0, 2.0), Softmax(-0.7, 3.0, causal=False))
 
 
-def transformer(norms: Norms, layers: int, softmax: Softmax | None, activation: Any = "relu") -> Config:
+def transformer(
+    norms: Norms, layers: int, softmax: Softmax | None, activation: Any = "relu"
+) -> Config:
     return Config(
         4, 6, 7, 2, 3, 6, 6, 3, (0.3, 0.2, 0.1), 1 + layers % 2, activation, softmax=softmax, n_layers=layers,
         norms=norms,

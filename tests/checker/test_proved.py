@@ -46,7 +46,9 @@ BUNDLED = "pizza", "mismatched", "original", "times"
 def built() -> Path:
     """The program, built once for all processes; skipped where Coq is not installed."""
     if not all(shutil.which(name) for name in ("coqc", "ocamlfind", "make")):
-        pytest.skip("no Coq and OCaml on this machine; tools/install-coq installs them on Debian as root")
+        pytest.skip(
+            "no Coq and OCaml on this machine; tools/install-coq installs them on Debian as root"
+        )
     with (HERE / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         subprocess.run(["make", "-s", "-C", str(HERE)], check=True, capture_output=True)
@@ -57,7 +59,10 @@ def test_the_theorem_rests_on_no_axiom(built: Path, tmp_path: Path) -> None:
     question = tmp_path / "Question.v"
     question.write_text("Require Import Proved.Check.\nPrint Assumptions check_sound.\n")
     said = subprocess.run(
-        ["coqc", "-q", "-Q", str(built), "Proved", str(question)], capture_output=True, text=True, check=True
+        ["coqc", "-q", "-Q", str(built), "Proved", str(question)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert said.stdout == "Closed under the global context\n"
 
@@ -87,7 +92,11 @@ def lines_of(name: str) -> int:
 def test_the_page_quotes_the_sources() -> None:
     """docs/trust.md prints the theorem and the forward pass as Coq has them."""
     page = (HERE.parent / "docs" / "trust.md").read_text(encoding="utf-8")
-    sources = {line.strip() for name in ("Network.v", "Check.v") for line in (HERE / name).read_text().splitlines()}
+    sources = {
+        line.strip()
+        for name in ("Network.v", "Check.v")
+        for line in (HERE / name).read_text().splitlines()
+    }
     quoted = re.findall(r"```coq\n(.*?)```", page, re.DOTALL)
     assert len(quoted) == 2
     assert {line.strip() for block in quoted for line in block.splitlines()} <= sources
@@ -137,7 +146,16 @@ def exact_model(rng: np.random.Generator) -> Weights:
         p = int(rng.choice([5, 7, 9, 11, 13]))
         keys = tuple(sorted({int(k) for k in rng.integers(1, (p + 1) // 2, 3)}))
         noise = float(rng.choice([0.0, 0.02, 0.1, 0.3]))
-        return build(Recipe(p, keys, int(rng.integers(8, 40)), jitter=0.05, noise=noise, seed=int(rng.integers(1000))))
+        return build(
+            Recipe(
+                p,
+                keys,
+                int(rng.integers(8, 40)),
+                jitter=0.05,
+                noise=noise,
+                seed=int(rng.integers(1000)),
+            )
+        )
     while True:
         model = any_model(rng, extreme_weights(rng) if kind < 0.5 else usual_weights(), 11)
         # The proved checker refuses biases of an MLP.
@@ -150,7 +168,9 @@ def certified(rng: np.random.Generator) -> Pair:
     while True:
         model = exact_model(rng)
         arcs = model.config.activation in ("relu", "abs") and rng.random() < 0.2
-        found: Certificate = certify(model, "arcs" if arcs else str(rng.choice(["brute", "moments"])))
+        found: Certificate = certify(
+            model, "arcs" if arcs else str(rng.choice(["brute", "moments"]))
+        )
         if found.proof.margin is not None and found.checkable:
             return Pair(json.loads(found.to_bytes()), model)
 
@@ -180,7 +200,9 @@ def _table(pair: Pair, rng: np.random.Generator) -> Pair:
 
 def _margin(pair: Pair, rng: np.random.Generator) -> Pair:
     claims = pair.certificate["claims"]
-    factor = [Fraction(1, 2), 1 - Fraction(1, 10**30), 1 + Fraction(1, 10**30), Fraction(3, 2)][int(rng.integers(4))]
+    factor = [Fraction(1, 2), 1 - Fraction(1, 10**30), 1 + Fraction(1, 10**30), Fraction(3, 2)][
+        int(rng.integers(4))
+    ]
     margin = Fraction(claims["margin"]) * factor
     claims["margin"] = f"{margin.numerator}/{margin.denominator}"
     return pair
@@ -261,7 +283,9 @@ def test_verdicts_are_the_python_checkers(seed: int, tmp_path: Path) -> None:
             mutants[python] += 1
     assert mutants.total() == 250
     assert min(mutants["VERIFIED"], mutants["REJECTED"]) >= 50
-    assert min(seen[key] for key in ("relu", "abs", "square", "quartic", "settled", "witnesses")) >= 3
+    assert (
+        min(seen[key] for key in ("relu", "abs", "square", "quartic", "settled", "witnesses")) >= 3
+    )
     assert len([key for key in seen if isinstance(key, tuple)]) == 6
 
 
@@ -318,10 +342,30 @@ def test_the_command(files: Path) -> None:
     assert (done.code, said["verdict"], said["checker"]) == (0, "VERIFIED", "proved")
     assert said["claims"]["inputs"] == said["claims"]["certified_inputs"] == 121
     assert "outside the proved theorem" in said["float32"]
-    assert quadlens("check", files / "moments.json", files / "m.safetensors", "--json").document["checker"] == "python"
-    assert "VERIFIED: 121 of 121" in quadlens("check", files / "brute.json", files / "m.safetensors", "--proved").out
-    late = quadlens("check", files / "brute.json", files / "m.safetensors", "--proved", "--json", "--max-seconds", "0")
-    assert (late.code, late.document["verdict"], late.document["checker"]) == (1, "TIMEOUT", "proved")
+    assert (
+        quadlens("check", files / "moments.json", files / "m.safetensors", "--json").document[
+            "checker"
+        ]
+        == "python"
+    )
+    assert (
+        "VERIFIED: 121 of 121"
+        in quadlens("check", files / "brute.json", files / "m.safetensors", "--proved").out
+    )
+    late = quadlens(
+        "check",
+        files / "brute.json",
+        files / "m.safetensors",
+        "--proved",
+        "--json",
+        "--max-seconds",
+        "0",
+    )
+    assert (late.code, late.document["verdict"], late.document["checker"]) == (
+        1,
+        "TIMEOUT",
+        "proved",
+    )
     other = quadlens("check", files / "brute.json", "pizza", "--proved")
     assert (other.code, "sha256 is not the model's" in other.out) == (1, True)
 
@@ -343,7 +387,9 @@ def test_all_versions_of_certificates(files: Path, tmp_path: Path) -> None:
     short = {key: value["model"][key] for key in ("sha256", "p", "d_mlp", "activation")}
     for version, about in ((1, short), (2, value["model"]), (3, value["model"])):
         path = tmp_path / "c.json"
-        path.write_text(json.dumps({**value, "version": version, "model": about, "statement": "any words"}))
+        path.write_text(
+            json.dumps({**value, "version": version, "model": about, "statement": "any words"})
+        )
         assert check_proved(str(path), str(files / "m.safetensors")).verdict == "VERIFIED"
 
 
@@ -429,15 +475,24 @@ def test_without_the_program(monkeypatch: pytest.MonkeyPatch, files: Path) -> No
 def test_a_table_under_a_false_name_is_rejected(tmp_path: Path) -> None:
     """The theorem is about the table; that it is the group's whose name it has is asked outside it, as in Python."""
     rng, config = np.random.default_rng(3), Config.mlp(6, 8)
-    drawn = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in config.shapes.items()}
+    drawn = {
+        name: rng.standard_normal(shape).astype(np.float32) for name, shape in config.shapes.items()
+    }
     model = Weights(config, **drawn)
     own = task_from_table(model.forward(all_pairs(6)).argmax(axis=1).reshape(6, 6))
     files = [tmp_path / "cert.json", tmp_path / "model.safetensors"]
     for name, verdict in (("table", "VERIFIED"), ("S3", "REJECTED")):
         object.__setattr__(own, "name", name)  # a task built as it should be proves its name
         asked = model.asked(own)
-        for file, content in zip(files, (certify(asked, "brute").to_bytes(), to_bytes(asked)), strict=True):
+        for file, content in zip(
+            files, (certify(asked, "brute").to_bytes(), to_bytes(asked)), strict=True
+        ):
             file.write_bytes(content)
-        found = [check_here(str(files[0]), str(files[1]), 60.0), check_proved(str(files[0]), str(files[1]))]
+        found = [
+            check_here(str(files[0]), str(files[1]), 60.0),
+            check_proved(str(files[0]), str(files[1])),
+        ]
         assert [one.verdict for one in found] == [verdict] * 2, found
-        assert verdict == "VERIFIED" or all("is not one of the group S3" in one.reason for one in found)
+        assert verdict == "VERIFIED" or all(
+            "is not one of the group S3" in one.reason for one in found
+        )

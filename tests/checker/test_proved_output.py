@@ -23,7 +23,9 @@ def files(tmp_path: Path) -> tuple[str, str]:
     """A certificate and its model, in which no task has a false name."""
     model = build_mlp(Recipe(7, (1, 2), 20, noise=0.02))
     certify(model, "brute").save(tmp_path / "certificate.json")
-    return str(tmp_path / "certificate.json"), str(quadlens.save(model, tmp_path / "model.safetensors"))
+    return str(tmp_path / "certificate.json"), str(
+        quadlens.save(model, tmp_path / "model.safetensors")
+    )
 
 
 def printing(monkeypatch: pytest.MonkeyPatch, folder: Path, text: str, code: int) -> None:
@@ -37,7 +39,11 @@ def printing(monkeypatch: pytest.MonkeyPatch, folder: Path, text: str, code: int
 
 @pytest.mark.parametrize(("code", "certified"), [(0, 9), (1, 8)])
 def test_a_verdict_is_read(
-    code: int, certified: int, files: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    code: int,
+    certified: int,
+    files: tuple[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     printing(monkeypatch, tmp_path, FACTS.format(certified) + "VERIFIED\n", code)
     report = check_proved(*files)
@@ -46,7 +52,9 @@ def test_a_verdict_is_read(
     assert report.model_sha256 == "00"
 
 
-@pytest.mark.parametrize("between", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\r", "\n"])
+@pytest.mark.parametrize(
+    "between", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\r", "\n"]
+)
 @pytest.mark.parametrize("code", [0, 1, 2])
 def test_a_name_in_a_file_is_no_verdict(
     between: str, code: int, files: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -19,7 +19,9 @@ STORED = TESTS / "data" / "certificates" / "sequences"
 
 def stored(name: str) -> tuple[Any, bytes]:
     """A certificate of version 3 as it was written, and its network."""
-    return json.loads((STORED / f"version3.{name}.json").read_text()), (STORED / f"{name}.safetensors").read_bytes()
+    return json.loads((STORED / f"version3.{name}.json").read_text()), (
+        STORED / f"{name}.safetensors"
+    ).read_bytes()
 
 
 def test_old_words_are_verified_where_one_token_is_right() -> None:
@@ -33,7 +35,9 @@ def test_old_words_are_rejected_where_several_tokens_are_right() -> None:
     """Tokens 0 and 1 tie: neither exceeds every other token."""
     certificate, content = stored("several")
     assert certificate["version"] == 3
-    with pytest.raises(Rejected, match=r"step 0 has several right tokens.*quadlens certify MODEL -o CERT"):
+    with pytest.raises(
+        Rejected, match=r"step 0 has several right tokens.*quadlens certify MODEL -o CERT"
+    ):
         verify(certificate, content, lambda operations: None)
 
 
@@ -43,7 +47,10 @@ def test_new_words_are_true_of_both(name: str, tmp_path: Path) -> None:
     assert command("certify", model, "-o", path).code == 0
     certificate = json.loads(path.read_text())
     assert certificate["version"] == 4
-    assert "the logit of a right token exceeds that of every token that is not right, by" in certificate["statement"]
+    assert (
+        "the logit of a right token exceeds that of every token that is not right, by"
+        in certificate["statement"]
+    )
     report = quadlens.check(path, model)
     assert (report.verdict, report.statement) == ("VERIFIED", certificate["statement"])
 

@@ -28,10 +28,18 @@ CHECK_KEYS = {"verdict", "reason", "seconds", "model_sha256"}
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cli")
-    save(build_transformer(Recipe(11, (1, 2, 4), 48, jitter=0.05, noise=0.02, seed=3)), folder / "good.safetensors")
-    save(build_transformer(Recipe(11, (1, 2, 4), 48, noise=0.6, seed=3)), folder / "wrong.safetensors")
+    save(
+        build_transformer(Recipe(11, (1, 2, 4), 48, jitter=0.05, noise=0.02, seed=3)),
+        folder / "good.safetensors",
+    )
+    save(
+        build_transformer(Recipe(11, (1, 2, 4), 48, noise=0.6, seed=3)),
+        folder / "wrong.safetensors",
+    )
     pizza = build_mlp(Recipe(5, (1, 2), 12))
-    square = Weights.mlp(Config.mlp(5, pizza.config.d_mlp, "square"), pizza.W_a, pizza.W_b, pizza.W_out)
+    square = Weights.mlp(
+        Config.mlp(5, pizza.config.d_mlp, "square"), pizza.W_a, pizza.W_b, pizza.W_out
+    )
     save(square, folder / "square.safetensors")
     return folder
 
@@ -74,7 +82,11 @@ def test_certify_then_check(cli: Cli, folder: Path) -> None:
     code, value = cli.json("certify", model, "-o", certificate)
     assert code == 0
     assert set(value) >= CERTIFY_KEYS
-    assert (value["verdict"], value["certified_inputs"], value["accuracy_lower_bound"]) == ("CERTIFIED", 121, 1.0)
+    assert (value["verdict"], value["certified_inputs"], value["accuracy_lower_bound"]) == (
+        "CERTIFIED",
+        121,
+        1.0,
+    )
     code, report = cli.json("check", certificate, model)
     assert code == 0
     assert set(report) >= CHECK_KEYS
@@ -92,7 +104,9 @@ def test_the_verdict_is_the_first_word(cli: Cli, folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["arcs", "brute", "auto"])
-def test_a_wrong_model_gets_witnesses_that_evaluate_replays(cli: Cli, folder: Path, strategy: str) -> None:
+def test_a_wrong_model_gets_witnesses_that_evaluate_replays(
+    cli: Cli, folder: Path, strategy: str
+) -> None:
     certificate, model = folder / "wrong.json", folder / "wrong.safetensors"
     code, value = cli.json("certify", model, "--strategy", strategy, "-o", certificate)
     assert (code, value["verdict"]) == (1, "PARTLY")
@@ -102,7 +116,11 @@ def test_a_wrong_model_gets_witnesses_that_evaluate_replays(cli: Cli, folder: Pa
     assert value["certified_inputs"] == replayed["correct"]
     assert "the model is wrong" in value["reason"]
     code, report = cli.json("check", certificate, model)
-    assert (code, report["verdict"], report["claims"]["certified_inputs"]) == (1, "VERIFIED", replayed["correct"])
+    assert (code, report["verdict"], report["claims"]["certified_inputs"]) == (
+        1,
+        "VERIFIED",
+        replayed["correct"],
+    )
     code, out, _ = cli("check", certificate, model, "--quiet")
     assert (code, out.split(".")[0]) == (1, f"VERIFIED: {replayed['correct']} of 121 inputs")
 
@@ -136,12 +154,19 @@ def test_moments_say_which_term_stops_them(cli: Cli, folder: Path) -> None:
 
 
 def test_auto_takes_the_cheapest_that_proves_everything(cli: Cli, folder: Path) -> None:
-    flops = {name: cli.json("certify", folder / "good.safetensors", "--strategy", name)[1] for name in STRATEGIES}
-    proved = {name: value["flops"] for name, value in flops.items() if value["verdict"] == "CERTIFIED"}
+    flops = {
+        name: cli.json("certify", folder / "good.safetensors", "--strategy", name)[1]
+        for name in STRATEGIES
+    }
+    proved = {
+        name: value["flops"] for name, value in flops.items() if value["verdict"] == "CERTIFIED"
+    }
     assert proved["auto"] == min(proved.values())
 
 
-def test_a_square_model_gets_a_reason_from_arcs_and_a_proof_from_auto(cli: Cli, folder: Path) -> None:
+def test_a_square_model_gets_a_reason_from_arcs_and_a_proof_from_auto(
+    cli: Cli, folder: Path
+) -> None:
     model = folder / "square.safetensors"
     code, value = cli.json("certify", model, "--strategy", "arcs", "-o", folder / "none.json")
     assert (code, value["verdict"], value["margin_lower_bound"]) == (1, "UNPROVED", None)
@@ -149,7 +174,10 @@ def test_a_square_model_gets_a_reason_from_arcs_and_a_proof_from_auto(cli: Cli, 
     # Nothing is proved, so that there is nothing to write.
     assert not (folder / "none.json").exists()
     assert "output" not in value
-    assert "none.json is not written" in cli("certify", model, "--strategy", "arcs", "-o", folder / "none.json")[2]
+    assert (
+        "none.json is not written"
+        in cli("certify", model, "--strategy", "arcs", "-o", folder / "none.json")[2]
+    )
     _, value = cli.json("certify", model)
     assert value["strategy"] == "brute"
 
@@ -164,7 +192,9 @@ def test_a_square_model_gets_a_reason_from_arcs_and_a_proof_from_auto(cli: Cli, 
         (["check", "{good}", "nowhere.safetensors"], "no such file"),
     ],
 )
-def test_bad_input_is_exit_code_2_with_a_message(cli: Cli, folder: Path, arguments: list[str], message: str) -> None:
+def test_bad_input_is_exit_code_2_with_a_message(
+    cli: Cli, folder: Path, arguments: list[str], message: str
+) -> None:
     good = str(folder / "good.safetensors")
     code, out, err = cli(*[word.format(good=good) for word in arguments])
     assert (code, out) == (2, "")
@@ -212,12 +242,17 @@ def test_all_strategies_write_tables_and_figures(cli: Cli, folder: Path) -> None
 
 
 def test_all_strategies_refuse_a_directory_it_cannot_make(cli: Cli, folder: Path) -> None:
-    code, _, err = cli("certify", folder / "good.safetensors", "--all", "-o", folder / "good.safetensors")
+    code, _, err = cli(
+        "certify", folder / "good.safetensors", "--all", "-o", folder / "good.safetensors"
+    )
     assert code == 2
     assert "it is a file; give the name of a directory" in err
     for more in (("--strategy", "brute", "-o", folder / "x"), ()):
         code, _, err = cli("certify", folder / "good.safetensors", "--all", *more)
-        assert (code, "every strategy, into -o DIR" in " ".join(err.replace("│", " ").split())) == (2, True)
+        assert (code, "every strategy, into -o DIR" in " ".join(err.replace("│", " ").split())) == (
+            2,
+            True,
+        )
     assert not (folder / "x").exists()
 
 
@@ -235,10 +270,14 @@ def test_python_says_the_same_in_one_line(folder: Path) -> None:
     model = package.load(folder / "good.safetensors")
     certificate = package.study(model).certify("arcs")
     assert certificate.verdict == "CERTIFIED"
-    assert float(certificate.proof.margin or 0) == pytest.approx(evaluate(model.collapse()).min_margin)
+    assert float(certificate.proof.margin or 0) == pytest.approx(
+        evaluate(model.collapse()).min_margin
+    )
 
 
-def test_certify_refuses_before_it_proves(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_certify_refuses_before_it_proves(
+    cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def never(*arguments: object, **more: object) -> None:
         raise AssertionError("worked before it refused")
 

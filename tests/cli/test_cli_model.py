@@ -39,7 +39,12 @@ COMMANDS = sorted(KNOWN)
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    assert quadlens("build", "--p", "13", "--keys", "2,5", "--neurons", "60", "-o", "m.safetensors", "-q").code == 0
+    assert (
+        quadlens(
+            "build", "--p", "13", "--keys", "2,5", "--neurons", "60", "-o", "m.safetensors", "-q"
+        ).code
+        == 0
+    )
     return tmp_path
 
 
@@ -50,12 +55,26 @@ def test_evaluate_has_the_promised_keys(folder: Path) -> None:
     promised = ["p", "pairs", "correct", "accuracy", "min_margin", "median_margin", "loss", "wrong"]
     assert set(promised) <= set(run.document)
     result = evaluate(load("m.safetensors").collapse())
-    assert {key: run.document[key] for key in promised[:-1]} == {key: getattr(result, key) for key in promised[:-1]}
+    assert {key: run.document[key] for key in promised[:-1]} == {
+        key: getattr(result, key) for key in promised[:-1]
+    }
     assert run.document["wrong"] == []
 
 
 def test_wrong_answers_are_listed(folder: Path) -> None:
-    quadlens("build", "--p", "13", "--keys", "2,5", "--neurons", "60", "--noise", "5", "-o", "bad.safetensors")
+    quadlens(
+        "build",
+        "--p",
+        "13",
+        "--keys",
+        "2,5",
+        "--neurons",
+        "60",
+        "--noise",
+        "5",
+        "-o",
+        "bad.safetensors",
+    )
     document = quadlens("evaluate", "bad.safetensors", "--json").document
     assert 0 < len(document["wrong"]) <= 100
     assert all(len(row) == 3 and (row[0] + row[1]) % 13 != row[2] for row in document["wrong"])
@@ -72,7 +91,9 @@ def test_exact_agreement_is_shown(folder: Path) -> None:
 
 
 def test_samples(folder: Path) -> None:
-    one, two = (quadlens("evaluate", "m.safetensors", "--sample", "50", "--json").document for _ in range(2))
+    one, two = (
+        quadlens("evaluate", "m.safetensors", "--sample", "50", "--json").document for _ in range(2)
+    )
     assert one == two
     assert one["pairs"] == 50
 
@@ -84,13 +105,20 @@ def test_evaluate_says_what_the_file_holds(folder: Path, monkeypatch: pytest.Mon
     assert document["parameters"] == sum(x.size for x in load("m.safetensors").tensors.values())
     for columns in ("30", "60", "200"):
         monkeypatch.setenv("COLUMNS", columns)
-        assert document["sha256"] in quadlens("evaluate", "m.safetensors").out, f"the hash is cut at {columns} columns"
+        assert document["sha256"] in quadlens("evaluate", "m.safetensors").out, (
+            f"the hash is cut at {columns} columns"
+        )
 
 
 def test_the_hash_is_the_files_own(folder: Path) -> None:
     content = Path("m.safetensors").read_bytes()
     length = int.from_bytes(content[:8], "little")
-    padded = (length + 8).to_bytes(8, "little") + content[8 : 8 + length] + b" " * 8 + content[8 + length :]
+    padded = (
+        (length + 8).to_bytes(8, "little")
+        + content[8 : 8 + length]
+        + b" " * 8
+        + content[8 + length :]
+    )
     Path("padded.safetensors").write_bytes(padded)
     of_file = hashlib.sha256(padded).hexdigest()
     assert quadlens("evaluate", "padded.safetensors", "--json").document["sha256"] == of_file
@@ -118,17 +146,32 @@ def test_an_export_does_not_replace_its_model(folder: Path, name: str, output: s
         f"cannot write {output.removeprefix('./')}: it is m.safetensors, an input",
     )
     assert Path("m.safetensors").read_bytes() == before
-    assert quadlens("export", "m.safetensors", "--format", name, "-o", "other.safetensors").code == 0
+    assert (
+        quadlens("export", "m.safetensors", "--format", name, "-o", "other.safetensors").code == 0
+    )
 
 
 def test_export_and_import(folder: Path) -> None:
     name = "transformer-lens"
-    exported = quadlens("export", "m.safetensors", "--format", name, "-o", "model_x.safetensors", "--json").document
+    exported = quadlens(
+        "export", "m.safetensors", "--format", name, "-o", "model_x.safetensors", "--json"
+    ).document
     assert all(Path(path).is_file() for path in exported["files"])
-    imported = quadlens("import", "model_x.safetensors", "-o", "back.safetensors", "--json").document
+    imported = quadlens(
+        "import", "model_x.safetensors", "-o", "back.safetensors", "--json"
+    ).document
     assert imported["format"] == name
     assert imported["sha256"] == hashlib.sha256(Path("back.safetensors").read_bytes()).hexdigest()
-    assert set(imported) >= {"source", "output", "format", "sha256", "p", "activation", "config", "notes"}
+    assert set(imported) >= {
+        "source",
+        "output",
+        "format",
+        "sha256",
+        "p",
+        "activation",
+        "config",
+        "notes",
+    }
     before, after = (load(x).collapse() for x in ("m.safetensors", "back.safetensors"))
     np.testing.assert_array_equal(before.U_a, after.U_a)
     np.testing.assert_array_equal(before.W_L, after.W_L)
@@ -139,13 +182,26 @@ def test_export_and_import(folder: Path) -> None:
 
 def test_mlps_too(folder: Path) -> None:
     built = quadlens(
-        "build", "--p", "13", "--keys", "2", "--neurons", "20", "--architecture", "mlp", "-o", "m", "--json"
+        "build",
+        "--p",
+        "13",
+        "--keys",
+        "2",
+        "--neurons",
+        "20",
+        "--architecture",
+        "mlp",
+        "-o",
+        "m",
+        "--json",
     )
     assert built.document["d_mlp"] == 20
     model = load("m")
     state = {"mlp.W_in": model.tensors["W_a"].T, "mlp.W_out": model.tensors["W_out"].T}
     Path("model_he.pt").write_bytes(torch_zip(state))
-    imported = quadlens("import", "model_he.pt", "--activation", "relu", "-o", "back", "--json").document
+    imported = quadlens(
+        "import", "model_he.pt", "--activation", "relu", "-o", "back", "--json"
+    ).document
     assert (imported["format"], imported["sha256"]) == ("he", built.document["sha256"])
 
 
@@ -160,7 +216,14 @@ def test_a_directory_gives_one_row_per_file(folder: Path) -> None:
     """Read, or refused and why; with -o what was read is written, in the same places."""
     os.mkdir("runs")
     os.mkdir("runs/deep")
-    quadlens("export", "m.safetensors", "--format", "transformer-lens", "-o", "runs/deep/model_x.safetensors")
+    quadlens(
+        "export",
+        "m.safetensors",
+        "--format",
+        "transformer-lens",
+        "-o",
+        "runs/deep/model_x.safetensors",
+    )
     Path("runs/other.safetensors").write_bytes(Path("m.safetensors").read_bytes())
     Path("runs/bad.pt").write_bytes(b"PK\x03\x04")
     os.mkfifo("runs/pipe.pt")
@@ -196,7 +259,10 @@ def test_directories_that_cannot_be_imported(folder: Path) -> None:
         quadlens("import", "empty"),
         "empty has no checkpoints; expected files named .pt, .pth, .ckpt, .npz, .safetensors",
     )
-    refused(quadlens("import", ".", "-o", "."), "would replace checkpoints that are read; choose another directory")
+    refused(
+        quadlens("import", ".", "-o", "."),
+        "would replace checkpoints that are read; choose another directory",
+    )
     refused(quadlens("import", ".", "--config", "c.json"), "--config is one checkpoint's")
 
 
@@ -236,7 +302,9 @@ def test_there_are_few_commands_and_words_of_the_release_before_answer_with_thei
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_the_common_flags_and_an_example(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_command_has_the_common_flags_and_an_example(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     run = quadlens(command, "--help")
     assert run.code == 0
@@ -248,7 +316,9 @@ def test_every_command_has_the_common_flags_and_an_example(command: str, monkeyp
     assert not any(f"{{{word}}}" in run.out for word in REGISTRIES)
 
 
-@pytest.mark.parametrize(("command", "names"), [("sweep", STRATEGIES), ("export", WRITERS), ("report", FIGURE_FORMATS)])
+@pytest.mark.parametrize(
+    ("command", "names"), [("sweep", STRATEGIES), ("export", WRITERS), ("report", FIGURE_FORMATS)]
+)
 def test_help_names_what_the_registries_have(
     command: str, names: Iterable[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,11 +335,23 @@ def test_every_setting_of_a_run_is_a_flag(monkeypatch: pytest.MonkeyPatch) -> No
         assert {flag for flag in flags if flag not in shown} == set()
 
 
-HEAVY = ["torch", "matplotlib", "flint", "polars", "scipy", "onnx", "pandas", "transformer_lens", "numba"]
+HEAVY = [
+    "torch",
+    "matplotlib",
+    "flint",
+    "polars",
+    "scipy",
+    "onnx",
+    "pandas",
+    "transformer_lens",
+    "numba",
+]
 
 
 def _child(code: str) -> str:
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
+    )
     assert result.returncode == 0, result.stderr
     return result.stdout
 
@@ -352,7 +434,11 @@ main()
 
 def test_the_module_runs_as_a_program() -> None:
     result = subprocess.run(
-        [sys.executable, "-m", "quadlens", "--version"], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-m", "quadlens", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
     )
     assert result.stdout.startswith("quadlens ")
 
@@ -366,7 +452,19 @@ def test_public_names_are_found_lazily() -> None:
 
 
 def test_text_has_at_most_six_digits(folder: Path) -> None:
-    quadlens("build", "--p", "13", "--keys", "1,5", "--neurons", "40", "--noise", "0.3", "-o", "digits.safetensors")
+    quadlens(
+        "build",
+        "--p",
+        "13",
+        "--keys",
+        "1,5",
+        "--neurons",
+        "40",
+        "--noise",
+        "0.3",
+        "-o",
+        "digits.safetensors",
+    )
     document = quadlens("evaluate", "digits.safetensors", "--json").document
     text = quadlens("evaluate", "digits.safetensors")
     shown = dict(re.findall(r"^  (\w+) +(.+?) *$", text.out, re.MULTILINE))
@@ -380,7 +478,9 @@ def test_text_has_at_most_six_digits(folder: Path) -> None:
 @given(st.floats(allow_nan=False, allow_infinity=False) | st.fractions())
 def test_rounding_is_to_the_side_asked_for(value: float | Fraction) -> None:
     exact = Fraction(value)
-    down, nearest, up = (Fraction(significant(value, towards)) for towards in ("down", "nearest", "up"))
+    down, nearest, up = (
+        Fraction(significant(value, towards)) for towards in ("down", "nearest", "up")
+    )
     assert down <= exact <= up
     assert down <= nearest <= up
     assert up - down <= abs(exact) / 10**4
@@ -407,6 +507,8 @@ def test_a_model_is_not_written_under_another_files_name(folder: Path, name: str
     before = sorted(folder.iterdir())
     for words in (["train"], ["build", "--p", "13"], ["import", "m.safetensors"]):
         run = quadlens(*words, "-o", name)
-        refused(run, "models are written as .safetensors; give such a name, and use quadlens export for")
+        refused(
+            run, "models are written as .safetensors; give such a name, and use quadlens export for"
+        )
     assert sorted(folder.iterdir()) == before
     assert quadlens("build", "--p", "13", "-o", "e.weights").code == 0

@@ -28,8 +28,12 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def reader_leaves(*words: str, stream: str = "stdout") -> tuple[int, str]:
     """The exit code, and the other stream, when the stream's reader is gone before the first byte."""
-    process = subprocess.Popen([*PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    gone, other = (process.stdout, process.stderr) if stream == "stdout" else (process.stderr, process.stdout)
+    process = subprocess.Popen(
+        [*PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    gone, other = (
+        (process.stdout, process.stderr) if stream == "stdout" else (process.stderr, process.stdout)
+    )
     if gone is None or other is None:
         raise RuntimeError("no pipe")
     gone.close()
@@ -40,23 +44,26 @@ def reader_leaves(*words: str, stream: str = "stdout") -> tuple[int, str]:
 
 @pytest.mark.parametrize("more", [[], ["--json"]])
 @pytest.mark.parametrize(("model", "code"), [("good", 0), ("bad", 1)])
-def test_the_verdict_is_the_exit_code_when_nobody_reads(models: Path, model: str, code: int, more: list[str]) -> None:
+def test_the_verdict_is_the_exit_code_when_nobody_reads(
+    models: Path, model: str, code: int, more: list[str]
+) -> None:
     path = str(models / f"{model}.safetensors")
     assert reader_leaves("certify", path, "--quiet", *more) == (code, "")
     assert reader_leaves("certify", path, *more)[0] == code
     assert reader_leaves("certify", path, *more, stream="stderr")[0] == code
 
 
-@pytest.mark.parametrize("words", [["--help"], ["--version"], ["explain", "pizza"], ["population", "--markdown"]])
+@pytest.mark.parametrize(
+    "words", [["--help"], ["--version"], ["explain", "pizza"], ["population", "--markdown"]]
+)
 def test_reading_only_the_first_line_is_no_failure(words: list[str]) -> None:
     code, errors = reader_leaves(*words)
     assert (code, "Traceback" in errors) == (0, False), errors
 
 
 def test_first_line_through_a_shell(models: Path) -> None:
-    words = (
-        f"{sys.executable} -m quadlens certify {models / 'good.safetensors'} 2>&1 | head -1; echo ${{PIPESTATUS[0]}}"
-    )
+    command = f"{sys.executable} -m quadlens certify {models / 'good.safetensors'}"
+    words = f"{command} 2>&1 | head -1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", words], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "0"
     assert "Traceback" not in done.stdout + done.stderr
@@ -67,14 +74,20 @@ def test_a_stream_of_ascii_alone_is_no_failure(models: Path, words: str, tmp_pat
     """φ, ≥ and the like are escaped where the stream cannot hold them."""
     model, proof = str(models / "good.safetensors"), str(tmp_path / "proof.json")
     assert (
-        subprocess.run([*PROGRAM, "certify", model, "-o", proof, "-q"], capture_output=True, check=False).returncode
+        subprocess.run(
+            [*PROGRAM, "certify", model, "-o", proof, "-q"], capture_output=True, check=False
+        ).returncode
         == 0
     )
     more = {
         "compare": [model],
         "ablate": ["--keep", "abs", "-o", str(tmp_path / "a")],
     }
-    line = [*PROGRAM, "check", proof, model] if words == "check" else [*PROGRAM, words, model, *more.get(words, [])]
+    line = (
+        [*PROGRAM, "check", proof, model]
+        if words == "check"
+        else [*PROGRAM, words, model, *more.get(words, [])]
+    )
     alone = [sys.executable, "-m", "quadlens_checker", proof, model]
     environment = {**os.environ, "PYTHONIOENCODING": "ascii:strict", "PYTHONUTF8": "0"}
     for one in (line, alone) if words == "check" else (line,):
@@ -127,11 +140,25 @@ def test_an_interrupt_at_work_is_said_in_one_word(delay: float) -> None:
     assert (process.returncode, errors) == (130, "stopped\n")
 
 
-@pytest.mark.parametrize("words", [["--seed", "0", "-o", "m.safetensors"], ["--seeds", "0:2", "-o", "many"]])
+@pytest.mark.parametrize(
+    "words", [["--seed", "0", "-o", "m.safetensors"], ["--seeds", "0:2", "-o", "many"]]
+)
 def test_training_ends_with_130_after_an_interrupt(tmp_path: Path, words: list[str]) -> None:
     pytest.importorskip("torch", reason="training needs the extra 'train'")
     process = subprocess.Popen(
-        [*PROGRAM, "train", "--p", "13", "--d-mlp", "32", "--epochs", "1000000", "--checkpoint-every", "50", *words],
+        [
+            *PROGRAM,
+            "train",
+            "--p",
+            "13",
+            "--d-mlp",
+            "32",
+            "--epochs",
+            "1000000",
+            "--checkpoint-every",
+            "50",
+            *words,
+        ],
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         text=True,

@@ -29,7 +29,11 @@ def strings(tree: ast.Module) -> list[str]:
         and node.body
         and isinstance(node.body[0], ast.Expr)
     }
-    constants = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in documented]
+    constants = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and id(node) not in documented
+    ]
     return [node.value for node in constants if isinstance(node.value, str)]
 
 

@@ -38,7 +38,9 @@ def disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
         words = ["mount", "-t", "tmpfs", "-o", f"{option}size={size}", "tmpfs", str(place)]
         mounted = subprocess.run(words, capture_output=True, text=True, check=False)
         if mounted.returncode != 0:
-            pytest.skip(f"cannot mount a small tmpfs here (it takes root): {mounted.stderr.strip()}")
+            pytest.skip(
+                f"cannot mount a small tmpfs here (it takes root): {mounted.stderr.strip()}"
+            )
         return place
 
     yield sized
@@ -55,7 +57,14 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_history(directory: Path, trained: Path) -> None:
-    command("history", str(trained / "m.safetensors"), "--no-proofs", "-q", "-o", str(directory / "rows.parquet"))
+    command(
+        "history",
+        str(trained / "m.safetensors"),
+        "--no-proofs",
+        "-q",
+        "-o",
+        str(directory / "rows.parquet"),
+    )
 
 
 def run_explore(directory: Path, trained: Path) -> None:
@@ -82,7 +91,8 @@ def test_a_disk_that_fills_leaves_whole_files_and_the_same_bytes_once_there_is_r
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Training refuses a disk that has no room to spare before it starts; here it fills later, by others.
+    # Training refuses a disk that has no room to spare before it starts; here it fills later, by
+    # others.
     monkeypatch.setattr("quadlens.training.outputs.SPARE_BYTES", -(1 << 30))
     whole = tmp_path / "whole"
     whole.mkdir()
@@ -94,7 +104,11 @@ def test_a_disk_that_fills_leaves_whole_files_and_the_same_bytes_once_there_is_r
         run(small, trained)
     said = str(refused.value) if isinstance(refused.value, BadFile) else capsys.readouterr().err
     assert "No space left on device" in said
-    left = {name: content for name, content in contents(small).items() if not name.endswith(".checkpoint")}
+    left = {
+        name: content
+        for name, content in contents(small).items()
+        if not name.endswith(".checkpoint")
+    }
     assert left.items() <= wanted.items()
     assert not left or all(".snapshots/" in name for name in left)
     assert not [path for path in small.rglob("*") if path.name.startswith(".")]

@@ -17,7 +17,8 @@ LONG = os.environ.get("QUADLENS_HYPOTHESIS") == "long"
 MODELS = 2000 if LONG else 150
 # Ten tests, so that several processes share them.
 SHARES = 10
-# Figures and reports take longer than all other commands together: one figure and one report in so many models.
+# Figures and reports take longer than all other commands together: one figure and one report in so
+# many models.
 FIGURE_EVERY, REPORT_EVERY = 5, 200
 FIGURES = (
     "quadrature",
@@ -46,7 +47,19 @@ def commands(number: int, model: Path, folder: Path) -> list[tuple[str | Path, .
     ]
     if number % FIGURE_EVERY == 0:
         figure = FIGURES[number // FIGURE_EVERY % len(FIGURES)]
-        words.append(("report", model, "--only", figure, "--format", "svg", "-o", folder / "figures", "--quiet"))
+        words.append(
+            (
+                "report",
+                model,
+                "--only",
+                figure,
+                "--format",
+                "svg",
+                "-o",
+                folder / "figures",
+                "--quiet",
+            )
+        )
     if number % REPORT_EVERY == 0:
         words.append(("report", model, "-o", folder / "report", "--workers", "1", "--quiet"))
     return words

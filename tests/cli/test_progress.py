@@ -30,7 +30,13 @@ def test_long_work_tells_its_steps() -> None:
     ]
     steps.clear()
     outline(quadlens.load("clock"), steps.append)
-    assert steps == ["what neurons read", "attention", "answers", "irreps", "measures of the algorithm"]
+    assert steps == [
+        "what neurons read",
+        "attention",
+        "answers",
+        "irreps",
+        "measures of the algorithm",
+    ]
     counted: list[tuple[int, int]] = []
     shared_errors(quadlens.lens("pizza"), lambda done, total: counted.append((done, total)))
     assert counted == [(0, 3), (1, 3), (2, 3)]

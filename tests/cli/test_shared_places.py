@@ -59,7 +59,20 @@ def test_every_command_refuses_a_directory_that_it_may_not_write(tmp_path: Path)
     assert list(place.iterdir()) == []
 
 
-SETTINGS = ("--p", "5", "--d-model", "8", "--d-mlp", "8", "--n-heads", "1", "--d-head", "4", "--epochs", "20")
+SETTINGS = (
+    "--p",
+    "5",
+    "--d-model",
+    "8",
+    "--d-mlp",
+    "8",
+    "--n-heads",
+    "1",
+    "--d-head",
+    "4",
+    "--epochs",
+    "20",
+)
 AT_ONCE = {
     "sweep": ("sweep", *SETTINGS, "--seeds", "0:3", "-o", "OUT"),
     "certify --all": ("certify", "MODEL", "--all", "-o", "OUT"),
@@ -87,7 +100,9 @@ def test_two_runs_at_once_in_one_directory_leave_what_one_leaves(name: str, tmp_
     save(build_mlp(Recipe(p=7, keys=(1, 2), neurons=24)), model)
 
     def start(out: Path) -> subprocess.Popen[str]:
-        words = [word.replace("OUT", str(out)).replace("MODEL", str(model)) for word in AT_ONCE[name]]
+        words = [
+            word.replace("OUT", str(out)).replace("MODEL", str(model)) for word in AT_ONCE[name]
+        ]
         command = [sys.executable, "-m", "quadlens", *words, "-q"]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -131,7 +146,9 @@ def test_a_link_that_changes_while_it_is_read_is_one_of_its_files(tmp_path: Path
         for _ in range(150):
             model, digest = load_with_sha256(link)
             true = load(tmp_path / f"{digests[digest]}.safetensors")
-            assert all(np.array_equal(model.tensors[name], true.tensors[name]) for name in true.tensors)
+            assert all(
+                np.array_equal(model.tensors[name], true.tensors[name]) for name in true.tensors
+            )
             seen.add(digest)
     finally:
         stop.set()
@@ -158,7 +175,9 @@ def one_more(header: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize("change", [overlap, one_more])
-def test_tensors_that_share_bytes_are_refused_by_both_readers(tmp_path: Path, change: object) -> None:
+def test_tensors_that_share_bytes_are_refused_by_both_readers(
+    tmp_path: Path, change: object
+) -> None:
     from quadlens_checker.model_file import read_model
     from quadlens_checker.reading import Rejected
 

@@ -48,14 +48,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 @pytest.mark.parametrize("json_flag", [(), ("--json",)])
-def test_no_command_sends_control_characters(folder: Path, words: tuple[str, ...], json_flag: tuple[str, ...]) -> None:
+def test_no_command_sends_control_characters(
+    folder: Path, words: tuple[str, ...], json_flag: tuple[str, ...]
+) -> None:
     run = quadlens(*words, *json_flag)
     assert not CONTROLS.search(run.out + run.err), run
     if run.code == 0 and json_flag:
         assert json.loads(run.out)
 
 
-def test_styles_of_a_table_reach_a_terminal_and_names_in_it_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_styles_of_a_table_reach_a_terminal_and_names_in_it_do_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -89,6 +93,8 @@ def test_what_python_prints_has_none(capsys: pytest.CaptureFixture[str]) -> None
     assert "u001b" in told
     assert not CONTROLS.search(told + repr(study))
     with pytest.raises(package.QuadlensError) as error:
-        package.from_module(nn.Sequential(OrderedDict({EVIL: nn.BatchNorm1d(10)})), inputs="one-hot")
+        package.from_module(
+            nn.Sequential(OrderedDict({EVIL: nn.BatchNorm1d(10)})), inputs="one-hot"
+        )
     assert "u001b" in str(error.value)
     assert not CONTROLS.search(str(error.value))

@@ -81,10 +81,18 @@ def test_no_command_writes_into_the_package(name: str) -> None:
 
 
 def test_import_does_not_write_into_the_package(tmp_path: Path) -> None:
-    assert quadlens("export", "pizza", "--format", "transformer-lens", "-o", tmp_path / "m.safetensors").code == 0
+    assert (
+        quadlens(
+            "export", "pizza", "--format", "transformer-lens", "-o", tmp_path / "m.safetensors"
+        ).code
+        == 0
+    )
     before = package_files()
     for source, target in ((tmp_path / "m.safetensors", "pizza.safetensors"), (tmp_path, "new")):
-        refused(quadlens("import", source, "-o", data_directory() / target), "inside the package quadlens")
+        refused(
+            quadlens("import", source, "-o", data_directory() / target),
+            "inside the package quadlens",
+        )
     assert package_files() == before
 
 
@@ -105,9 +113,13 @@ def test_every_way_to_write_refuses_the_package_also_behind_a_link(tmp_path: Pat
     assert list(tmp_path.iterdir()) == [link]
 
 
-# Every command that writes and is given a file: what it is given before -o, and of what name the file is.
+# Every command that writes and is given a file: what it is given before -o, and of what name the
+# file is.
 READING = {
-    "report --only": (("report", "m.safetensors", "--only", "quadrature", "--format", "svg", "-o"), "m.safetensors"),
+    "report --only": (
+        ("report", "m.safetensors", "--only", "quadrature", "--format", "svg", "-o"),
+        "m.safetensors",
+    ),
     "explore": (("explore", "m.safetensors", "-o"), "m.safetensors"),
     "explain": (("explain", "m.csv", "--neurons"), "m.csv"),
     "certify": (("certify", "m.safetensors", "-o"), "m.safetensors"),
@@ -121,7 +133,15 @@ READING = {
     "import --answers": (("import", "m.safetensors", "--answers", "t.csv", "-o"), "t.csv"),
     "train --config": (("train", *TINY, "--config", "t.toml", "-o"), "t.toml"),
 }
-DIRECTORIES = {"report", "certify --all", "sweep", "population", "train", "train --resume", "train --seeds"}
+DIRECTORIES = {
+    "report",
+    "certify --all",
+    "sweep",
+    "population",
+    "train",
+    "train --resume",
+    "train --seeds",
+}
 
 
 def test_every_command_that_writes_is_looked_at() -> None:
@@ -139,7 +159,9 @@ def test_no_command_replaces_a_file_that_it_is_given(
     assert built.code == 0
     Path("m.csv").write_bytes(Path("m.safetensors").read_bytes())
     Path("c.cfg").write_text("{}")
-    Path("t.csv").write_text("\n".join(",".join(str((a + b) % 5) for b in range(5)) for a in range(5)))
+    Path("t.csv").write_text(
+        "\n".join(",".join(str((a + b) % 5) for b in range(5)) for a in range(5))
+    )
     Path("t.toml").write_text("epochs = 2\n")
     output = Path(given)
     if name == "report --only":  # a directory, in which the one figure is the model
@@ -159,28 +181,41 @@ def test_no_command_replaces_a_file_that_it_is_given(
     assert {path.name: path.read_bytes() for path in Path().iterdir() if path.is_file()} == before
 
 
-def test_what_is_read_beside_a_model_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_read_beside_a_model_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The run that an explorer plays, and a report inside the directory that a new one would replace."""
     monkeypatch.chdir(tmp_path)
     assert quadlens("train", *TINY, "--snapshots", "2", "-o", "m.safetensors").code == 0
     assert quadlens("history", "m.safetensors", "--no-proofs", "-o", "m.run").code == 0
     shutil.rmtree("m.snapshots")
     played = Path("m.run").read_bytes()
-    refused(quadlens("explore", "m.safetensors", "-q", "-o", "m.run"), "cannot write m.run: it is m.run, an input")
+    refused(
+        quadlens("explore", "m.safetensors", "-q", "-o", "m.run"),
+        "cannot write m.run: it is m.run, an input",
+    )
     assert Path("m.run").read_bytes() == played
     assert quadlens("report", "m.safetensors", "--no-proofs", "-o", "made").code == 0
     Path("m.safetensors").rename("made/m.safetensors")
-    refused(quadlens("report", "made/m.safetensors", "-q", "--no-proofs", "-o", "made"), "it holds made/m.safetensors")
+    refused(
+        quadlens("report", "made/m.safetensors", "-q", "--no-proofs", "-o", "made"),
+        "it holds made/m.safetensors",
+    )
     assert Path("made/m.safetensors").is_file()
 
 
-def test_continuing_replaces_what_it_has_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_continuing_replaces_what_it_has_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert quadlens("train", *TINY, "-o", "m.safetensors").code == 0
     longer = [word if word != "2" else "4" for word in TINY]
     assert quadlens("train", *longer, "--resume", "-o", "m.safetensors").code == 0
     for _ in range(2):
-        assert quadlens("sweep", *TINY[:-2], "--seeds", "0:1", "--processes", "1", "-o", "sweep").code == 0
+        assert (
+            quadlens("sweep", *TINY[:-2], "--seeds", "0:1", "--processes", "1", "-o", "sweep").code
+            == 0
+        )
 
 
 def test_python_replaces_no_file_that_it_was_given(tmp_path: Path) -> None:
@@ -198,7 +233,9 @@ def test_python_replaces_no_file_that_it_was_given(tmp_path: Path) -> None:
     for write in ways:
         for model in (path, str(path), package.study(path)):
             for output in (path, link):
-                with pytest.raises(package.QuadlensError, match=r"cannot write|replaces its directory"):
+                with pytest.raises(
+                    package.QuadlensError, match=r"cannot write|replaces its directory"
+                ):
                     write(model, output)
     assert path.read_bytes() == before
     package.save(package.edit.ablate(path, share=0.1), path)  # an edited model is another one
@@ -220,13 +257,19 @@ def left_over(directory: Path) -> list[str]:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="nothing can be held there")
-def test_what_a_killed_writer_left_is_cleared_by_the_next_and_what_a_living_one_holds_is_not(tmp_path: Path) -> None:
+def test_what_a_killed_writer_left_is_cleared_by_the_next_and_what_a_living_one_holds_is_not(
+    tmp_path: Path,
+) -> None:
     target = tmp_path / "out.json"
     subprocess.run([sys.executable, "-c", KILLED, str(target)], check=False)
     assert len(left_over(tmp_path)) == 1
     # Another, in the middle of writing, clears what the first left, and its own stays.
-    code = KILLED.replace("os.kill(os.getpid(), signal.SIGKILL)", "print('here', flush=True); signal.pause()")
-    with subprocess.Popen([sys.executable, "-c", code, str(target)], stdout=subprocess.PIPE, text=True) as living:
+    code = KILLED.replace(
+        "os.kill(os.getpid(), signal.SIGKILL)", "print('here', flush=True); signal.pause()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(target)], stdout=subprocess.PIPE, text=True
+    ) as living:
         assert living.stdout is not None
         assert living.stdout.readline() == "here\n"
         (held,) = left_over(tmp_path)
@@ -240,7 +283,8 @@ def test_what_a_killed_writer_left_is_cleared_by_the_next_and_what_a_living_one_
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "words", [("certify", "--all", "-o"), ("report", "--only", "quadrature", "--format", "svg,png", "-o")]
+    "words",
+    [("certify", "--all", "-o"), ("report", "--only", "quadrature", "--format", "svg,png", "-o")],
 )
 def test_a_disk_that_fills_leaves_all_files_or_none(
     words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -257,7 +301,9 @@ def test_a_disk_that_fills_leaves_all_files_or_none(
         real(descriptor)
 
     monkeypatch.setattr(os, "fsync", full)
-    refused(quadlens(words[0], model, *words[1:], tmp_path / "out", "-q"), "No space left on device")
+    refused(
+        quadlens(words[0], model, *words[1:], tmp_path / "out", "-q"), "No space left on device"
+    )
     assert count == 3
     assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
 
@@ -277,7 +323,9 @@ def test_a_probe_that_another_run_cleared_was_made_all_the_same(
 
 
 @pytest.mark.slow
-def test_train_clears_what_killed_runs_left_even_where_nothing_is_left_to_train(tmp_path: Path) -> None:
+def test_train_clears_what_killed_runs_left_even_where_nothing_is_left_to_train(
+    tmp_path: Path,
+) -> None:
     words = ("train", *TINY, "--snapshots", "3", "-q", "-o", str(tmp_path / "m.safetensors"))
     quadlens(*words)
     for place in (tmp_path, tmp_path / "m.snapshots"):

@@ -38,7 +38,13 @@ def test_small_run_proves_everything_with_moments_and_fits_exponents() -> None:
     }  # fmt: skip
     shares = {(row.p, row.strategy): row.certified_share for row in result.rows}
     for p in (31, 59):
-        proved = ("moments in float64", "moments in integers", "arcs", "brute", "brute force in float64")
+        proved = (
+            "moments in float64",
+            "moments in integers",
+            "arcs",
+            "brute",
+            "brute force in float64",
+        )
         assert {shares[p, name] for name in proved} == {1.0}
     assert result.exponents["moments in float64"].flops < 2.1
     assert result.exponents["brute"].flops == pytest.approx(3, abs=0.15)
@@ -57,7 +63,9 @@ def test_brute_force_in_float64_proves_no_more_than_is_true(noise: float) -> Non
     logits = model.forward(all_pairs(31))
     for n in range(0, 31**2, 7):
         for c in range(31):
-            assert abs(Fraction(float(logits[n, c])) - exact.logit(n // 31, n % 31, c)) <= Fraction(proof.error)
+            assert abs(Fraction(float(logits[n, c])) - exact.logit(n // 31, n % 31, c)) <= Fraction(
+                proof.error
+            )
 
 
 def test_exponents_need_two_moduli() -> None:
@@ -76,7 +84,9 @@ def test_keys_are_distinct_frequencies() -> None:
 
 def script(name: str, *words: str) -> subprocess.CompletedProcess[str]:
     path = ROOT / "benchmarks" / f"{name}.py"
-    return subprocess.run([sys.executable, str(path), *words], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, str(path), *words], capture_output=True, text=True, check=False
+    )
 
 
 def test_analysis_script() -> None:
@@ -86,7 +96,10 @@ def test_analysis_script() -> None:
     shown = script("analysis", "--largest", "70000", "--brute-force-limit", "40000").stdout
     assert "not measured" in shown
     assert "exact: exponent in d_mlp at p = 59" in shown
-    none, below = script("analysis", "--largest", "10"), script("analysis", "--brute-force-limit", "10")
+    none, below = (
+        script("analysis", "--largest", "10"),
+        script("analysis", "--brute-force-limit", "10"),
+    )
     assert (none.returncode, below.returncode) == (2, 2)
     assert "the smallest is 512 × 59" in none.stderr
     assert "is below every size" in below.stderr
@@ -94,7 +107,9 @@ def test_analysis_script() -> None:
 
 def test_certify_script() -> None:
     value = json.loads(script("certify", "--moduli", "11,13", "--neurons", "32", "--json").stdout)
-    assert {"p", "d_mlp", "strategy", "flops", "seconds", "certified_share"} < value["rows"][0].keys()
+    assert {"p", "d_mlp", "strategy", "flops", "seconds", "certified_share"} < value["rows"][
+        0
+    ].keys()
     assert {"flops", "seconds"} < value["exponents"]["moments in float64"].keys()
     bad = script("certify", "--moduli", "x")
     assert (bad.returncode, "--moduli" in bad.stderr) == (2, True)
@@ -102,7 +117,9 @@ def test_certify_script() -> None:
 
 def test_training_script() -> None:
     pytest.importorskip("torch", reason="training needs the extra 'train'")
-    value = json.loads(script("train", "--turns", "1", "--p", "11", "--d-mlp", "16", "--json").stdout)
+    value = json.loads(
+        script("train", "--turns", "1", "--p", "11", "--d-mlp", "16", "--json").stdout
+    )
     assert {"quadlens", "gemm_floor"} <= value["ms_per_epoch"].keys()
     assert {"ratio_to_transformer_lens", "ratio_to_gemm_floor", "threads"} < value.keys()
 
@@ -113,7 +130,10 @@ def test_benchmark_marks_what_it_did_not_measure() -> None:
     assert [row.brute_force_measured for row in result.rows] == [True, True, True, False]
     assert result.rows[-1].agreement is None
     assert all(row.agreement < 1e-12 for row in result.rows if row.agreement is not None)
-    assert {(ladder.method, ladder.variable) for ladder in result.ladders} >= {("exact", "p"), ("exact", "d_mlp")}
+    assert {(ladder.method, ladder.variable) for ladder in result.ladders} >= {
+        ("exact", "p"),
+        ("exact", "d_mlp"),
+    }
     assert result.headline is None
     full = benchmark_sizes()
     assert {(512, 59), (16384, 100_003), (4096, 10_007)} <= set(full)

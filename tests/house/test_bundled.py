@@ -27,7 +27,10 @@ def test_hash_accuracy_and_command(name: str) -> None:
     assert to_json(manifest) == files.manifest.read_bytes()
     content = files.model.read_bytes()
     assert hashlib.sha256(content).hexdigest() == manifest.sha256[files.model.name]
-    assert sum(f.stat().st_size for f in (files.model, files.manifest, files.history, files.spectrum)) < LIMIT
+    assert (
+        sum(f.stat().st_size for f in (files.model, files.manifest, files.history, files.spectrum))
+        < LIMIT
+    )
     config = manifest.config
     assert manifest.command == command_line(config, manifest.threads, files.model.name)
     seed = int(shlex.split(manifest.command)[5])
@@ -38,7 +41,9 @@ def test_hash_accuracy_and_command(name: str) -> None:
     assert answers.min_margin == pytest.approx(manifest.outcome.min_margin, rel=1e-9)
 
 
-@pytest.mark.parametrize(("name", "correct"), [("clock", 59**2), ("original", 59**2), ("times", 58**2)])
+@pytest.mark.parametrize(
+    ("name", "correct"), [("clock", 59**2), ("original", 59**2), ("times", 58**2)]
+)
 def test_other_models_are_what_their_manifests_say(name: str, correct: int) -> None:
     files = RunFiles(data_directory() / f"{name}.safetensors")
     manifest = from_json(TrainingManifest, files.manifest.read_bytes(), name)
@@ -78,14 +83,18 @@ def test_pizza_is_seed_0_and_clean_and_mismatched_is_not() -> None:
     assert from_json(TrainingManifest, content, "pizza").config.seed == 0
     for name, clean in (("pizza", True), ("mismatched", False)):
         collapsed = quadlens.load(name).collapse()
-        clustered = sum(len(cluster.neurons) for cluster in find_clusters(neuron_spectra(collapsed)))
+        clustered = sum(
+            len(cluster.neurons) for cluster in find_clusters(neuron_spectra(collapsed))
+        )
         assert (clustered == collapsed.d_mlp) == clean
 
 
 def test_original_is_the_papers_mainline_model() -> None:
     """From its start: its frequencies, every coefficient and every R² as printed, and nearly its numbers of neurons."""
     files = RunFiles(data_directory() / "original.safetensors")
-    assert from_json(TrainingManifest, files.manifest.read_bytes(), "original").config == load_config("original")
+    assert from_json(
+        TrainingManifest, files.manifest.read_bytes(), "original"
+    ).config == load_config("original")
     printed = json.loads((data_directory() / "published.json").read_bytes())["mainline"]
     found = quadlens.explain("original").to_dict()
     assert found["key_frequencies"] == printed["key_frequencies"]
@@ -93,6 +102,10 @@ def test_original_is_the_papers_mainline_model() -> None:
         assert round(coefficients["C"], 1) == printed["abs_coefficients_C"][k]
         assert round(coefficients["D"], 1) == printed["id_coefficients_D"][k]
     for ours, theirs in (("all_logits", "all_logits"), ("abs_component", "abs_component_only")):
-        assert {form: round(found["r2"][ours][form], 2) for form in ("pizza", "clock")} == printed["r2"][theirs]
+        assert {form: round(found["r2"][ours][form], 2) for form in ("pizza", "clock")} == printed[
+            "r2"
+        ][theirs]
     for cluster in found["clusters"]:
-        assert abs(cluster["neurons"] - printed["neurons_per_key_frequency"][str(cluster["k"])]) <= 4
+        assert (
+            abs(cluster["neurons"] - printed["neurons_per_key_frequency"][str(cluster["k"])]) <= 4
+        )

@@ -1,8 +1,8 @@
 """What is documented is executed: docstring examples, and the code blocks of README and docs.
 
-In Markdown, ```python blocks of a file run in order in one namespace, and each `$ quadlens …` line of its ```console
-blocks runs in one temporary directory and must exit with 0, or with N when it ends in `# exit N`. A block after the
-line `<!-- not run: REASON -->` is left out.
+In Markdown, ```python blocks of a file run in order in one namespace, and each `$ quadlens …` line
+of its ```console blocks runs in one temporary directory and must exit with 0, or with N when it
+ends in `# exit N`. A block after the line `<!-- not run: REASON -->` is left out.
 """
 
 import doctest
@@ -23,7 +23,8 @@ from places import ROOT
 pytestmark = pytest.mark.slow
 
 FENCE = re.compile(
-    r"(<!-- not run: (?P<reason>.*?) -->\n+)?^```(?P<kind>python|console)\n(?P<body>.*?)^```", re.M | re.S
+    r"(<!-- not run: (?P<reason>.*?) -->\n+)?^```(?P<kind>python|console)\n(?P<body>.*?)^```",
+    re.M | re.S,
 )
 EXIT = re.compile(r"#\s*exit (\d)\s*$")
 
@@ -39,7 +40,9 @@ def test_docstring_examples(name: str, tmp_path: Path, monkeypatch: pytest.Monke
     if name.startswith("quadlens.training"):
         pytest.importorskip("torch", reason="training needs the extra 'train'")
     monkeypatch.chdir(tmp_path)
-    failed, _ = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
+    failed, _ = doctest.testmod(
+        importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE
+    )
     assert failed == 0
 
 
@@ -62,7 +65,11 @@ def commands(body: str) -> list[str]:
     ]
 
 
-DOCUMENTS = [path for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if blocks(path.read_text())]
+DOCUMENTS = [
+    path
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    if blocks(path.read_text())
+]
 
 
 def run_command(command: str, folder: Path) -> None:
@@ -83,7 +90,9 @@ def run_command(command: str, folder: Path) -> None:
         text=True,
         check=False,
     )
-    assert result.returncode == (int(wanted[1]) if wanted else 0), f"$ {command}\n{result.stdout}{result.stderr}"
+    assert result.returncode == (int(wanted[1]) if wanted else 0), (
+        f"$ {command}\n{result.stdout}{result.stderr}"
+    )
     assert "Traceback" not in result.stderr, result.stderr
 
 
@@ -119,7 +128,10 @@ $ quadlens evaluate \\
 """
     assert [block.kind for block in blocks(text)] == ["python", "console"]
     words = commands(blocks(text)[1].body)
-    assert [word.split()[:2] for word in words] == [["quadlens", "--version"], ["quadlens", "evaluate"]]
+    assert [word.split()[:2] for word in words] == [
+        ["quadlens", "--version"],
+        ["quadlens", "evaluate"],
+    ]
     for word in words:
         run_command(word, tmp_path)
     with pytest.raises(AssertionError, match="no such file"):
@@ -129,6 +141,10 @@ $ quadlens evaluate \\
 def test_output_quoted_in_documents_is_what_the_commands_print() -> None:
     """`make docs` puts it right."""
     done = subprocess.run(
-        [sys.executable, "tools/refresh_docs.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "tools/refresh_docs.py", "--check"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr

@@ -21,7 +21,18 @@ from quadlens.network import Weights
 pytestmark = pytest.mark.slow
 
 VERBS = (
-    *("load", "save", "build", "train", "import_file", "export_file", "evaluate", "explain", "bounds", "lens"),
+    *(
+        "load",
+        "save",
+        "build",
+        "train",
+        "import_file",
+        "export_file",
+        "evaluate",
+        "explain",
+        "bounds",
+        "lens",
+    ),
     *("certify", "check", "report", "explore", "study", "from_state_dict"),
 )
 
@@ -57,8 +68,16 @@ def test_every_verb_says_what_it_returns(name: str) -> None:
 
 def test_no_module_can_be_called() -> None:
     names = "import quadlens, sys; quadlens.certify, quadlens.report, quadlens.figures; "
-    code = names + "print([n for n, m in list(sys.modules.items()) if n.startswith('quadlens') and callable(m)])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    code = (
+        names
+        + "print([n for n, m in list(sys.modules.items()) if n.startswith('quadlens') and callable(m)])"
+    )
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+        == "[]\n"
+    )
 
 
 def test_verbs_share_what_a_study_has_computed(study: quadlens.Study) -> None:
@@ -114,12 +133,28 @@ def test_a_wrong_argument_is_told_what_to_pass(wrong: Any, words: str) -> None:
         ("build", {"keys": 5}, "keys = 5: got an int; expected integers in a list, as [5]"),
         ("build", {"p": "5"}, "p = '5': got a str; expected an integer"),
         ("build", {"neurons": 3.5}, "neurons = 3.5: got a float; expected an integer"),
-        ("figures.quadrature", {"study": "pizza", "k": "5"}, "k = '5': got a str; expected an integer"),
+        (
+            "figures.quadrature",
+            {"study": "pizza", "k": "5"},
+            "k = '5': got a str; expected an integer",
+        ),
         ("bounds", {"model": "pizza", "moments": "3"}, "moments = '3': got a str"),
-        ("certify", {"model": "pizza", "strategy": 5}, "strategy = 5: got an int; expected a string"),
-        ("save", {"model": "pizza", "path": 3}, "path = 3: got an int; expected a string or a path"),
+        (
+            "certify",
+            {"model": "pizza", "strategy": 5},
+            "strategy = 5: got an int; expected a string",
+        ),
+        (
+            "save",
+            {"model": "pizza", "path": 3},
+            "path = 3: got an int; expected a string or a path",
+        ),
         ("history", {"run": 3}, "run = 3: got an int; expected a string or a path"),
-        ("mix_attention", {"model": "clock", "rate": "half"}, "rate = 'half': got a str; expected a number"),
+        (
+            "mix_attention",
+            {"model": "clock", "rate": "half"},
+            "rate = 'half': got a str; expected a number",
+        ),
         ("train", {"p": 1}, "settings: p = 1 is not supported"),
     ],
 )
@@ -136,9 +171,21 @@ def test_a_collapsed_model_cannot_be_certified(study: quadlens.Study) -> None:
 
 
 def test_every_public_value_shows_itself_briefly(study: quadlens.Study) -> None:
-    values: list[Any] = [study, study.model, study.config, study.collapsed, study.evaluation, study.explanation]
+    values: list[Any] = [
+        study,
+        study.model,
+        study.config,
+        study.collapsed,
+        study.evaluation,
+        study.explanation,
+    ]
     certificate = study.certify("moments")
-    values += [study.explanation.logits, study.bounds, certificate, quadlens.check(certificate, study)]
+    values += [
+        study.explanation.logits,
+        study.bounds,
+        certificate,
+        quadlens.check(certificate, study),
+    ]
     values += [
         quadlens.build(p=7, neurons=9, architecture="mlp"),
         quadlens.TrainConfig(seed=3),
@@ -159,7 +206,8 @@ def test_showing_a_study_computes_nothing() -> None:
     assert not [
         name
         for name in fresh.__dir__()
-        if name in quadlens.base.door.DOOR.parts and quadlens.base.door.DOOR.part_named(name) in fresh
+        if name in quadlens.base.door.DOOR.parts
+        and quadlens.base.door.DOOR.part_named(name) in fresh
     ]
     assert set(vars(fresh.anatomy)) == {"model"}
 
@@ -185,7 +233,9 @@ def test_what_a_study_is_of() -> None:
     assert json.dumps(study.sha256)
 
 
-def test_a_report_collapses_once_and_decomposes_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_collapses_once_and_decomposes_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One float collapse, one exact collapse, one spectral decomposition for one whole report."""
     counts = {"collapse": 0, "exact": 0, "spectra": 0}
     path = quadlens.save(quadlens.build(p=13, neurons=40), tmp_path / "toy.safetensors")
@@ -258,27 +308,37 @@ def test_logits_and_preactivations_of_every_model() -> None:
         np.testing.assert_allclose(study.logits(3), study.model.forward(rows), rtol=1e-9, atol=1e-9)
         assert study.preactivations(3).shape == (n, study.config.d_mlp)
     tables = quadlens.load("pizza").collapse()
-    np.testing.assert_allclose(quadlens.study("pizza").preactivations(3), tables.U_a[3] + tables.U_b)
+    np.testing.assert_allclose(
+        quadlens.study("pizza").preactivations(3), tables.U_a[3] + tables.U_b
+    )
     for bad in (-1, 59):
         with pytest.raises(quadlens.BadConfig, match=f"a = {bad}; expected an element, 0 … 58"):
             quadlens.study("pizza").logits(bad)
 
 
 def test_edits_have_a_module_of_their_own() -> None:
-    assert [name for name in dir(quadlens.edit) if name in quadlens.edit.__all__] == quadlens.edit.__all__
-    assert all(getattr(quadlens, name) is getattr(quadlens.edit, name) for name in quadlens.edit.__all__)
+    assert [
+        name for name in dir(quadlens.edit) if name in quadlens.edit.__all__
+    ] == quadlens.edit.__all__
+    assert all(
+        getattr(quadlens, name) is getattr(quadlens.edit, name) for name in quadlens.edit.__all__
+    )
     assert not set(quadlens.edit.__all__) & set(quadlens.__all__)
 
 
 def test_a_task_by_name_table_or_file(tmp_path: Path) -> None:
     table = [[1, 0], [0, 1]]
     (tmp_path / "t.csv").write_text("1,0\n0,1\n")
-    assert quadlens.task(table) == quadlens.task(np.array(table)) == quadlens.task(tmp_path / "t.csv")
+    assert (
+        quadlens.task(table) == quadlens.task(np.array(table)) == quadlens.task(tmp_path / "t.csv")
+    )
     assert quadlens.task(str(tmp_path / "t.csv")).answers.tolist() == table
     assert quadlens.task("add", 59) == quadlens.load("pizza").config.task
     assert quadlens.task("S3").n == 6
     for bad in ([[0, 1]], [[0.5, 1.0], [1.0, 0.0]], [0, 1]):
-        with pytest.raises(quadlens.BadConfig, match="expected n rows of n integers from 0 to n - 1"):
+        with pytest.raises(
+            quadlens.BadConfig, match="expected n rows of n integers from 0 to n - 1"
+        ):
             quadlens.task(np.array(bad))
     state = {"fc1.weight": np.ones((3, 4)), "fc2.weight": np.ones((2, 3))}
     read = quadlens.from_state_dict(state, activation="relu", task=quadlens.task(table))
@@ -294,14 +354,21 @@ def test_values_are_short_all_the_way_down(study: quadlens.Study) -> None:
     def walk(value: Any, path: str, depth: int) -> list[str]:
         inner = [("[0]", x) for x in value[:1]] if isinstance(value, tuple) else []
         if dataclasses.is_dataclass(value):
-            inner = [(f".{one.name}", getattr(value, one.name)) for one in dataclasses.fields(value)]
-        ours, most = type(value).__module__.startswith("quadlens"), 200 if type(value) in public else 120
+            inner = [
+                (f".{one.name}", getattr(value, one.name)) for one in dataclasses.fields(value)
+            ]
+        ours, most = (
+            type(value).__module__.startswith("quadlens"),
+            200 if type(value) in public else 120,
+        )
         long = (
             [f"{path}: {repr(value)[:300]}"]
             if ours and not (len(repr(value)) < most and "\n" not in repr(value))
             else []
         )
-        return long + [one for name, x in inner if depth < 5 for one in walk(x, path + name, depth + 1)]
+        return long + [
+            one for name, x in inner if depth < 5 for one in walk(x, path + name, depth + 1)
+        ]
 
     adder = quadlens.study("adder")
     values = {"study": study, "explanation": study.explanation, "bounds": study.bounds, "lens": study.lens,

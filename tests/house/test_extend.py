@@ -14,18 +14,32 @@ from places import ROOT
 pytestmark = pytest.mark.slow
 
 # The most files that each may change.
-MOST = {"A figure": 2, "A strategy": 3, "A checkpoint format": 2, "An activation": 4, "A group": 3, "A norm": 4}
+MOST = {
+    "A figure": 2,
+    "A strategy": 3,
+    "A checkpoint format": 2,
+    "An activation": 4,
+    "A group": 3,
+    "A norm": 4,
+}
 SECTIONS = {
     title: (int(said), body)
     for title, said, body in re.findall(
-        r"^## (.*?): (\d) files\n(.*?)(?=^## |\Z)", (ROOT / "docs/howto/extend.md").read_text("utf-8"), re.M | re.S
+        r"^## (.*?): (\d) files\n(.*?)(?=^## |\Z)",
+        (ROOT / "docs/howto/extend.md").read_text("utf-8"),
+        re.M | re.S,
     )
 }
 
 
 def change(tree: Path, diff: list[str]) -> str:
-    """Do what one block says: lines with a blank or a minus become those with a blank or a plus. Returns the file."""
-    (_, name), *lines = [line.split(" ", 1) if at == 0 else (line[:1], line[1:]) for at, line in enumerate(diff)]
+    """Do what one block says: lines with a blank or a minus become those with a blank or a plus.
+
+    Returns the file.
+    """
+    (_, name), *lines = [
+        line.split(" ", 1) if at == 0 else (line[:1], line[1:]) for at, line in enumerate(diff)
+    ]
     old = "\n".join(text for sign, text in lines if sign in " -")
     new = "\n".join(text for sign, text in lines if sign in " +")
     path = tree / name
@@ -49,7 +63,12 @@ def test_every_errand_is_there() -> None:
 def test_an_errand_changes_so_many_files_and_works(title: str, tmp_path: Path) -> None:
     said, body = SECTIONS[title]
     tree, work = tmp_path / "tree", tmp_path / "work"
-    shutil.copytree(ROOT / "src", tree / "src", copy_function=os.link, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / "src",
+        tree / "src",
+        copy_function=os.link,
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
     work.mkdir()
     diffs = [block.splitlines() for block in re.findall(r"^```diff\n(.*?)^```", body, re.M | re.S)]
     changed = {change(tree, diff) for diff in diffs}
@@ -59,5 +78,7 @@ def test_an_errand_changes_so_many_files_and_works(title: str, tmp_path: Path) -
     (then,) = re.findall(r"^Then:\n\n```py\n(.*?)^```", body, re.M | re.S)
     environment = {**os.environ, "PYTHONPATH": str(tree / "src"), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", then]
-    ran = subprocess.run(command, check=False, cwd=work, env=environment, capture_output=True, text=True)
+    ran = subprocess.run(
+        command, check=False, cwd=work, env=environment, capture_output=True, text=True
+    )
     assert ran.returncode == 0, ran.stderr[-2000:]

@@ -39,7 +39,9 @@ study = quadlens.study("mainline")
 print(study.name, quadlens.load("mainline").config.p, quadlens.evaluate("mainline").correct)
 print(quadlens.history("mainline").name, quadlens.edit.resample("mainline", 5).config.d_mlp)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "pizza 59 3481\npizza 5\n"
     assert done.stderr.startswith(NOTE)
     assert len(done.stderr.splitlines()) == 1
@@ -75,9 +77,12 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 
 @pytest.mark.usefixtures("new_process")
 @pytest.mark.parametrize(
-    "word", [pytest.param(word, marks=pytest.mark.slow) if word == "check" else word for word in COMMANDS]
+    "word",
+    [pytest.param(word, marks=pytest.mark.slow) if word == "check" else word for word in COMMANDS],
 )
-def test_every_command_prints_the_same(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_command_prints_the_same(
+    word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     rest = COMMANDS[word]
     if word == "check":
@@ -94,11 +99,25 @@ def test_no_command_is_forgotten() -> None:
     """Wherever the command line takes a model its argument is called MODEL, which is how the old name is found."""
     found = set()
     for word, (module, name, _) in main.COMMANDS.items():
-        own = inspect.signature(getattr(import_module(f"quadlens.cli.{module}"), name), eval_str=True).parameters
+        own = inspect.signature(
+            getattr(import_module(f"quadlens.cli.{module}"), name), eval_str=True
+        ).parameters
         for one in own.values():
-            assert (one.name in ("model", "a", "b", "run")) == metavar(one).startswith("MODEL"), (word, one)
+            assert (one.name in ("model", "a", "b", "run")) == metavar(one).startswith("MODEL"), (
+                word,
+                one,
+            )
             found |= {word} if metavar(one) else set()
-    assert found >= {*COMMANDS, "bounds", "lens", "certify", "explore", "report", "compare", "build"}
+    assert found >= {
+        *COMMANDS,
+        "bounds",
+        "lens",
+        "certify",
+        "explore",
+        "report",
+        "compare",
+        "build",
+    }
 
 
 @pytest.mark.usefixtures("new_process")

@@ -21,8 +21,11 @@ gallery = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(gallery)
 
 CARDS: dict[str, dict[str, Any]] = json.loads((ROOT / gallery.FACTS).read_text(encoding="utf-8"))
-PUBLIC: dict[str, dict[str, Any]] = tomllib.loads((ROOT / gallery.PUBLIC).read_text(encoding="utf-8"))
-# A proof's hints are found in floating point: another processor may lose a little more, or less, of the margin.
+PUBLIC: dict[str, dict[str, Any]] = tomllib.loads(
+    (ROOT / gallery.PUBLIC).read_text(encoding="utf-8")
+)
+# A proof's hints are found in floating point: another processor may lose a little more, or less, of
+# the margin.
 MARGIN_TOLERANCE = 1e-3
 
 

@@ -34,12 +34,16 @@ case "$*" in *install*) {made};; esac
 def installed(script: str, tmp_path: Path, fails: int, why: str) -> tuple[str, list[str]]:
     """What the script prints on stderr, and what it asked apt for; apt fails so many times first.
 
-    Only what stands in one directory is found: an apt-get that notes its arguments, an id that is root's, no sleep.
+    Only what stands in one directory is found: an apt-get that notes its arguments, an id that is
+    root's, no sleep.
     """
     path, calls = tmp_path / "bin", tmp_path / "calls"
     path.mkdir()
     (tmp_path / "left").write_text(str(fails))
-    made = "; ".join(f"printf '#!/bin/sh\\n' > {path}/{name}; chmod +x {path}/{name}" for name in SCRIPTS[script][1])
+    made = "; ".join(
+        f"printf '#!/bin/sh\\n' > {path}/{name}; chmod +x {path}/{name}"
+        for name in SCRIPTS[script][1]
+    )
     programs = {
         "apt-get": APT.format(calls=calls, left=tmp_path / "left", why=why, made=made),
         "id": "echo 0",
@@ -69,7 +73,11 @@ def test_it_waits_for_another_apt(script: str, tmp_path: Path) -> None:
     apt = "-o DPkg::Lock::Timeout=120 -qq"
     wanted = " ".join(SCRIPTS[script][0])
     assert said == ""
-    assert calls == [*[f"{apt} update", "sleep 5"] * 3, f"{apt} update", f"{apt} install -y {wanted}"]
+    assert calls == [
+        *[f"{apt} update", "sleep 5"] * 3,
+        f"{apt} update",
+        f"{apt} install -y {wanted}",
+    ]
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

@@ -22,7 +22,11 @@ small = quadlens.edit.swap_activation(quadlens.build(p=5, keys=(1, 2), neurons=1
 
 def run(script: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", REGISTER + script], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, "-c", REGISTER + script],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -54,7 +58,9 @@ assert "mish" in text and "Play with this model" not in text
         ),
     ],
 )
-def test_what_does_not_know_it_says_so_in_a_sentence(script: str, sentence: str, tmp_path: Path) -> None:
+def test_what_does_not_know_it_says_so_in_a_sentence(
+    script: str, sentence: str, tmp_path: Path
+) -> None:
     done = run(script, tmp_path)
     assert done.returncode == 1
     assert sentence in done.stderr.splitlines()[-1]

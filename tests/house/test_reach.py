@@ -18,13 +18,17 @@ MOST_OF_A_FIGURE, MOST, LARGEST_CYCLE = 0.30, 0.45, 3
 
 def trees() -> dict[str, ast.Module]:
     """Every module of the package but the door, parsed."""
-    files = {path.relative_to(SOURCE).as_posix(): path for path in (SOURCE / "quadlens").rglob("*.py")}
+    files = {
+        path.relative_to(SOURCE).as_posix(): path for path in (SOURCE / "quadlens").rglob("*.py")
+    }
     del files["quadlens/__init__.py"]
     return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in files.items()}
 
 
 def test_no_figure_reaches_more_than_its_share() -> None:
-    shares = {name: GRAPH.share(name) for name in GRAPH.size if name.startswith("quadlens.show.figures")}
+    shares = {
+        name: GRAPH.share(name) for name in GRAPH.size if name.startswith("quadlens.show.figures")
+    }
     assert {name: share for name, share in shares.items() if share > MOST_OF_A_FIGURE} == {}
 
 
@@ -46,7 +50,9 @@ def test_nobody_inside_goes_through_the_door() -> None:
         if isinstance(node, ast.Import | ast.ImportFrom)
         for alias in node.names
         if (isinstance(node, ast.Import) and alias.name.split(".")[0] == "quadlens")
-        or (getattr(node, "module", "") == "quadlens" and f"quadlens.{alias.name}" not in GRAPH.size)
+        or (
+            getattr(node, "module", "") == "quadlens" and f"quadlens.{alias.name}" not in GRAPH.size
+        )
     ]
     assert through == []
 
@@ -54,7 +60,10 @@ def test_nobody_inside_goes_through_the_door() -> None:
 def test_only_the_door_imports_by_name() -> None:
     """Figures and commands are lists that the door loads from; a study's parts are the door's own table."""
     words = {
-        name: {node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "") for node in ast.walk(tree)}
+        name: {
+            node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+            for node in ast.walk(tree)
+        }
         for name, tree in trees().items()
     }
     assert [name for name, used in words.items() if used & {"import_module", "__import__"}] == []
@@ -79,13 +88,24 @@ def test_nobody_inside_uses_the_names_that_are_for_users() -> None:
 def test_a_study_has_few_public_names() -> None:
     public = {name for name in dir(quadlens.study("pizza")) if not name.startswith("_")}
     assert len(public) <= 25
-    assert not public & {"no_lens", "lens_if_any", "prover", "shown", "prepare", "about", "axis", "with_proofs"}
+    assert not public & {
+        "no_lens",
+        "lens_if_any",
+        "prover",
+        "shown",
+        "prepare",
+        "about",
+        "axis",
+        "with_proofs",
+    }
 
 
 def test_every_part_has_its_function_and_its_type() -> None:
     from quadlens.network.named import Named
 
-    typed = Named.__annotations__.keys() | {name for name in vars(Named) if not name.startswith("_")}
+    typed = Named.__annotations__.keys() | {
+        name for name in vars(Named) if not name.startswith("_")
+    }
     assert typed == quadlens.base.door.DOOR.parts.keys() | quadlens.base.door.DOOR.methods.keys()
     assert all(callable(quadlens.base.door.DOOR.part_named(name)) for name in typed)
 
@@ -135,7 +155,9 @@ def test_a_study_of_another_version_is_refused(tmp_path: Path) -> None:
     from quadlens.network.study import Study
     from quadlens.studies.study import Study as OlderStudy
 
-    with pytest.raises(BadFile, match=r"older version of quadlens; make it again with quadlens\.study"):
+    with pytest.raises(
+        BadFile, match=r"older version of quadlens; make it again with quadlens\.study"
+    ):
         OlderStudy().__setstate__({"anatomy": None})
     with pytest.raises(BadFile, match=r"another version of quadlens.*quadlens\.study"):
         Study.__new__(Study).__setstate__({"anatomy": None, "name": "pizza"})

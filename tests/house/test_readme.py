@@ -32,7 +32,9 @@ def stands_in(lines: list[str], printed: list[str]) -> bool:
         if line == "…":
             anywhere = True
             continue
-        places = range(place, len(printed)) if anywhere else range(place, min(place + 1, len(printed)))
+        places = (
+            range(place, len(printed)) if anywhere else range(place, min(place + 1, len(printed)))
+        )
         hit = next((i for i in places if printed[i] == line), None)
         if hit is None:
             return False
@@ -60,4 +62,7 @@ def test_a_line_that_is_not_printed_is_found() -> None:
     assert not stands_in(["first"], printed)
     assert not stands_in(["first", "third"], printed)
     assert not stands_in(["…", "fourth", "…"], printed)
-    assert quoted("```console\n$ quadlens a b\nx\n$ quadlens c\n```\n") == [(["a", "b"], ["x"]), (["c"], [])]
+    assert quoted("```console\n$ quadlens a b\nx\n$ quadlens c\n```\n") == [
+        (["a", "b"], ["x"]),
+        (["c"], []),
+    ]

@@ -31,7 +31,9 @@ def named(path: Path) -> Iterator[tuple[str, str | None]]:
 def page(name: str, at: Path) -> Path | None:
     """The page of this name: beside the text, in docs, or from the top of the repository."""
     places = (at.parent, ROOT / "docs", ROOT)
-    return next((place / f"{name}.md" for place in places if (place / f"{name}.md").is_file()), None)
+    return next(
+        (place / f"{name}.md" for place in places if (place / f"{name}.md").is_file()), None
+    )
 
 
 @pytest.mark.parametrize("path", tuple(texts()), ids=lambda path: str(path.relative_to(ROOT)))
@@ -41,7 +43,9 @@ def test_pages_that_are_named_exist(path: Path) -> None:
         assert found is not None, f"{name}.md is nowhere"
         if section is not None:
             heading = rf"^#+ {re.escape(section.partition('.')[0])}\."
-            assert re.search(heading, found.read_text(encoding="utf-8"), re.MULTILINE), f"{name}.md has no §{section}"
+            assert re.search(heading, found.read_text(encoding="utf-8"), re.MULTILINE), (
+                f"{name}.md has no §{section}"
+            )
 
 
 def public_docstrings() -> Iterator[tuple[str, str]]:

@@ -9,7 +9,9 @@ import pytest
 
 from places import ROOT
 
-ROWS: dict[str, dict[str, Any]] = json.loads((ROOT / "docs" / "data" / "values.json").read_text(encoding="utf-8"))
+ROWS: dict[str, dict[str, Any]] = json.loads(
+    (ROOT / "docs" / "data" / "values.json").read_text(encoding="utf-8")
+)
 
 
 @pytest.fixture
@@ -45,7 +47,11 @@ def test_documents_quote_values_as_the_file_has_them(tool: Any) -> None:
 
 
 def test_every_value_is_quoted(tool: Any) -> None:
-    quoted = {name for path in tool.documents() for _, name in tool.QUOTED.findall(path.read_text(encoding="utf-8"))}
+    quoted = {
+        name
+        for path in tool.documents()
+        for _, name in tool.QUOTED.findall(path.read_text(encoding="utf-8"))
+    }
     assert quoted == ROWS.keys()
 
 
@@ -75,7 +81,9 @@ def test_a_bound_is_rounded_to_its_safe_side(name: str, tool: Any) -> None:
         ("exact", 10**20 + 1, "100,000,000,000,000,000,001"),
     ],
 )
-def test_the_kind_says_which_way_a_value_is_rounded(kind: str, value: float, text: str, tool: Any) -> None:
+def test_the_kind_says_which_way_a_value_is_rounded(
+    kind: str, value: float, text: str, tool: Any
+) -> None:
     assert tool.text({"value": value, "kind": kind, "digits": 2, "unit": ""}) == text
 
 
@@ -86,7 +94,10 @@ def test_an_estimate_is_not_called_exact(tool: Any) -> None:
 
 def test_what_a_document_says_otherwise_is_put_right(tool: Any) -> None:
     rows = {"x": {"value": 0.0401, "kind": "at most", "digits": 1, "unit": "%"}}
-    assert tool.inserted("at most 3.9<!--=x--> %, 1,000.5<!--=x-->", rows) == "at most 4.1<!--=x--> %, 4.1<!--=x-->"
+    assert (
+        tool.inserted("at most 3.9<!--=x--> %, 1,000.5<!--=x-->", rows)
+        == "at most 4.1<!--=x--> %, 4.1<!--=x-->"
+    )
     for wrong in ("at most <!--=x--> %", "<!--=x-->", "4.1 <!--=x-->", "4.1 %<!--=x-->"):
         with pytest.raises(ValueError, match="right behind the number"):
             tool.inserted(wrong, rows)

@@ -18,7 +18,9 @@ import quadlens
 from places import ROOT
 
 PACKAGE = Path(quadlens.__file__).parent
-CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+    "importlinter"
+]["contracts"]
 # The door, from which nobody imports, and a module that only old pickles name.
 NO_WING = {"anything", "studies"}
 
@@ -31,15 +33,23 @@ def layers() -> list[str]:
 def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
     """Run import-linter over the sources in a folder, with the contracts of this project."""
     environment = {**os.environ, "PYTHONPATH": str(folder)}
-    words = [sys.executable, "-c", "from importlinter.cli import lint_imports_command as main; main()"]
+    words = [
+        sys.executable,
+        "-c",
+        "from importlinter.cli import lint_imports_command as main; main()",
+    ]
     command = [*words, "--config", str(ROOT / "pyproject.toml"), "--no-cache"]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 def test_every_wing_is_a_layer_and_stands_in_the_table() -> None:
     packages = {path.parent.name for path in PACKAGE.glob("*/__init__.py")} - NO_WING
     assert {*layers()} - NO_WING == packages
-    table = re.findall(r"^\| \d+ \| `(\w+)/`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE)
+    table = re.findall(
+        r"^\| \d+ \| `(\w+)/`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert table == [name for name in layers() if name not in NO_WING]
 
 
@@ -60,7 +70,11 @@ def test_no_import_goes_against_the_order() -> None:
 )
 def test_an_import_against_the_order_is_found(tmp_path: Path, module: str, line: str) -> None:
     for name in ("quadlens", "quadlens_checker"):
-        shutil.copytree(ROOT / "src" / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "data"))
+        shutil.copytree(
+            ROOT / "src" / name,
+            tmp_path / name,
+            ignore=shutil.ignore_patterns("__pycache__", "data"),
+        )
     with (tmp_path / module).open("a", encoding="utf-8") as stream:
         stream.write(f"\n\n{line}\n")
     done = lint_imports(tmp_path)

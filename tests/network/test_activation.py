@@ -38,13 +38,16 @@ def test_floats_lie_in_the_enclosure(name: Activation, x: float) -> None:
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
 @given(numbers, st.floats(0, 3), st.floats(-1, 1))
-def test_a_ball_goes_into_a_ball(name: Activation, middle: float, radius: float, inside: float) -> None:
+def test_a_ball_goes_into_a_ball(
+    name: Activation, middle: float, radius: float, inside: float
+) -> None:
     from flint import arb, ctx
 
     with ctx.workprec(100):
         enclosure = NONLINEARITIES[name].enclose(arb(middle, radius))
     with ctx.workprec(3000):
-        # At this precision the point inside the ball is exact, and its image a ball too small to matter.
+        # At this precision the point inside the ball is exact, and its image a ball too small to
+        # matter.
         point = NONLINEARITIES[name].enclose(arb(middle) + arb(inside) * radius)
     assert enclosure.overlaps(point)
 
@@ -53,7 +56,9 @@ def test_a_ball_goes_into_a_ball(name: Activation, middle: float, radius: float,
 @given(st.floats(-8, 8).filter(lambda x: abs(x) > 1e-3))
 def test_the_derivative_by_differences(name: Activation, x: float) -> None:
     sigma, step = NONLINEARITIES[name], 1e-5
-    difference = (sigma.apply(np.array([x + step])) - sigma.apply(np.array([x - step]))) / (2 * step)
+    difference = (sigma.apply(np.array([x + step])) - sigma.apply(np.array([x - step]))) / (
+        2 * step
+    )
     assert sigma.derivative(np.array([x])) == pytest.approx(difference, rel=1e-6, abs=1e-6)
 
 
@@ -93,7 +98,11 @@ def test_lambda_2_says_which_activations_can_do_it() -> None:
     assert NONLINEARITIES["relu"].lambda_2(r) == pytest.approx(r / (3 * np.pi))
 
 
-@given(st.integers(-(10**30), 10**30), st.integers(0, 40), st.sampled_from(["relu", "abs", "square", "quartic"]))
+@given(
+    st.integers(-(10**30), 10**30),
+    st.integers(0, 40),
+    st.sampled_from(["relu", "abs", "square", "quartic"]),
+)
 def test_exact_numbers(numerator: int, shift: int, name: Activation) -> None:
     sigma, degree = exact_activation(name)
     x = Fraction(numerator, 1 << shift)
@@ -112,7 +121,9 @@ def test_exact_logits_of_every_rational_activation(name: Activation) -> None:
 
 @pytest.mark.parametrize("name", ["gelu", "tanh", "silu", "softplus"])
 def test_no_exact_numbers_without_rationals(name: Activation) -> None:
-    with pytest.raises(BadConfig, match=f"'{name}', which exact arithmetic cannot express; expected one of relu"):
+    with pytest.raises(
+        BadConfig, match=f"'{name}', which exact arithmetic cannot express; expected one of relu"
+    ):
         exact_activation(name)
 
 
@@ -125,7 +136,10 @@ def test_names() -> None:
     ]
     # Our own files have our own names only.
     for wrong in ("ReLU", "quad", "gelu_new", 3, None):
-        with pytest.raises(BadConfig, match="expected one of relu, abs, square, quartic, gelu, tanh, silu, softplus"):
+        with pytest.raises(
+            BadConfig,
+            match="expected one of relu, abs, square, quartic, gelu, tanh, silu, softplus",
+        ):
             parse_activation(wrong)
     assert apply_activation("abs", np.array([-1.0])) == [1.0]
 
@@ -138,8 +152,12 @@ def test_onnx_computes_the_same(name: Activation) -> None:
 
     config = Config.mlp(5, 6, name)
     rng = np.random.default_rng(1)
-    model = Weights(config, **{n: rng.standard_normal(s).astype(np.float32) for n, s in config.shapes.items()})
+    model = Weights(
+        config, **{n: rng.standard_normal(s).astype(np.float32) for n, s in config.shapes.items()}
+    )
     pairs = np.stack(np.divmod(np.arange(25), 5), axis=1)
-    session = runtime.InferenceSession(write_onnx(model).content, providers=["CPUExecutionProvider"])
+    session = runtime.InferenceSession(
+        write_onnx(model).content, providers=["CPUExecutionProvider"]
+    )
     logits = session.run(None, {INPUT: np.eye(5, dtype=np.float32)[pairs]})[0]
     assert np.allclose(logits, model.forward(pairs), rtol=1e-4, atol=1e-4)

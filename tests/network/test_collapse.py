@@ -21,8 +21,12 @@ from quadlens.proofs.pairs.deep import ENCLOSURES
 from quadlens.proofs.pairs.enclosed import Enclosed
 from strategies import mlps, transformers
 
-small = st.integers(0, 10**6).map(lambda seed: any_model(np.random.default_rng(seed), usual_weights(1.0), 7))
-exact = small.filter(lambda model: model.config.softmax is None and NONLINEARITIES[model.config.activation].exact)
+small = st.integers(0, 10**6).map(
+    lambda seed: any_model(np.random.default_rng(seed), usual_weights(1.0), 7)
+)
+exact = small.filter(
+    lambda model: model.config.softmax is None and NONLINEARITIES[model.config.activation].exact
+)
 
 
 def relative_difference(x: np.ndarray, y: np.ndarray) -> float:
@@ -79,7 +83,9 @@ def entries(x: Dyadic) -> list[Fraction]:
 
 
 def assert_contains(enclosed: Enclosed, true: Dyadic) -> None:
-    middle, radius = (x.ravel().tolist() for x in np.broadcast_arrays(enclosed.middle, enclosed.radius))
+    middle, radius = (
+        x.ravel().tolist() for x in np.broadcast_arrays(enclosed.middle, enclosed.radius)
+    )
     for x, m, r in zip(entries(true), middle, radius, strict=True):
         assert abs(x - Fraction(m)) <= Fraction(r)
 
@@ -103,7 +109,11 @@ def test_enclosures_hold_what_is_true_in_collapse_and_forward_pass(model: Weight
 @given(small)
 def test_gated_tables_are_the_same_over_every_arithmetic(model: Weights) -> None:
     """Softmax too: up to e^x all is exact, and what float64 has is within the enclosures."""
-    plain, held_tables, exactly = collapse(model, FLOATS), collapse(model, ENCLOSURES), collapse(model, DYADICS)
+    plain, held_tables, exactly = (
+        collapse(model, FLOATS),
+        collapse(model, ENCLOSURES),
+        collapse(model, DYADICS),
+    )
     for floats, enclosed, true in zip(plain.gated, held_tables.gated, exactly.gated, strict=True):
         for name in ("scores", "U", "S"):
             by_head = [list(getattr(table, name)) for table in (floats, enclosed, true)]
@@ -118,6 +128,9 @@ def test_what_an_arithmetic_cannot_do_is_said() -> None:
     drawn = [any_model(rng, usual_weights(1.0), 5) for _ in range(200)]
     gated = next(model for model in drawn if model.config.softmax is not None)
     bent = next(m for m in drawn if m.config.activation == "gelu" and m.config.softmax is None)
-    for model, words in ((gated, "e\\^x is not rational"), (bent, "'gelu', which exact arithmetic cannot express")):
+    for model, words in (
+        (gated, "e\\^x is not rational"),
+        (bent, "'gelu', which exact arithmetic cannot express"),
+    ):
         with pytest.raises(BadConfig, match=words):
             forward(model, all_pairs(model.config.p), DYADICS)

@@ -33,7 +33,10 @@ GOOD = Config.paper(p=7, d_model=4, d_mlp=5, n_heads=2)
         ({"b_token_offset": 3}, "b_token_offset = 3; expected 0 or p = 7"),
         ({"b_token_offset": 7}, "d_vocab = 8 is less than the 14 tokens used"),
         ({"d_vocab_out": 6}, "d_vocab_out = 6 is less than p = 7"),
-        ({"d_model": 0, "attention": (), "n_layers": 2}, "an MLP has no softmax, no heads and one layer"),
+        (
+            {"d_model": 0, "attention": (), "n_layers": 2},
+            "an MLP has no softmax, no heads and one layer",
+        ),
     ],
 )
 def test_configs_prove_themselves(change: dict[str, Any], message: str) -> None:
@@ -56,8 +59,19 @@ def test_configs_survive_json() -> None:
 
 def test_the_papers_config() -> None:
     config = Config.paper()
-    assert (config.p, config.d_model, config.d_mlp, config.n_heads, config.d_head) == (59, 128, 512, 4, 32)
-    assert (config.d_vocab, config.n_ctx, config.attention, config.read_position) == (60, 3, (0.5, 0.5), 1)
+    assert (config.p, config.d_model, config.d_mlp, config.n_heads, config.d_head) == (
+        59,
+        128,
+        512,
+        4,
+        32,
+    )
+    assert (config.d_vocab, config.n_ctx, config.attention, config.read_position) == (
+        60,
+        3,
+        (0.5, 0.5),
+        1,
+    )
     equals = Config.paper(equals=True)
     assert (equals.attention, equals.read_position, equals.equals_token) == ((1 / 3,) * 3, 2, 59)
 
@@ -67,7 +81,9 @@ def test_weights_left_out_or_unknown() -> None:
     weights = {name: array for name, array in model.tensors.items() if name.startswith("W_")}
     assert not Weights.with_zero_biases(model.config, **weights).b_in.any()
     with pytest.raises(BadWeights, match=r"missing weights W_U, weights without use W_X"):
-        Weights.with_zero_biases(model.config, **{("W_X" if k == "W_U" else k): v for k, v in weights.items()})
+        Weights.with_zero_biases(
+            model.config, **{("W_X" if k == "W_U" else k): v for k, v in weights.items()}
+        )
 
 
 def test_numbers_of_a_config_are_those_that_its_file_has() -> None:
@@ -199,5 +215,7 @@ def test_a_whole_number_is_the_same_setting_as_its_float() -> None:
     """A sweep from Python with attention_rate=1 had another name, and other bytes, than the same run read back."""
     # In a process of its own, which does not check types as tests do.
     code = "from quadlens.training.config import TrainConfig as T; print(T(attention_rate=1, weight_decay=1).run_id())"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     assert said.strip() == TrainConfig(attention_rate=1.0, weight_decay=1.0).run_id()

@@ -58,12 +58,18 @@ def test_multiples_by_trying_each(n: int) -> None:
 @st.composite
 def even_models(draw: st.DrawFn) -> FloatTables:
     n, rng = draw(even_n), np.random.default_rng(draw(seeds))
-    config = Config.mlp(n, draw(st.integers(1, 8)), draw(st.sampled_from(["relu", "abs", "square"])))
-    return Weights(config, **{m: rng.standard_normal(s) for m, s in config.shapes.items()}).collapse()
+    config = Config.mlp(
+        n, draw(st.integers(1, 8)), draw(st.sampled_from(["relu", "abs", "square"]))
+    )
+    return Weights(
+        config, **{m: rng.standard_normal(s) for m, s in config.shapes.items()}
+    ).collapse()
 
 
 @given(even_models(), st.data())
-def test_regressions_by_least_squares_on_all_logits(collapsed: FloatTables, data: st.DataObject) -> None:
+def test_regressions_by_least_squares_on_all_logits(
+    collapsed: FloatTables, data: st.DataObject
+) -> None:
     n = collapsed.p
     keys = tuple(sorted(data.draw(st.sets(st.integers(1, n // 2), min_size=1, max_size=2))))
     parts, explicit = take_apart(collapsed, keys), tensors(collapsed)
@@ -89,12 +95,16 @@ def test_the_identity_part_wave_by_wave(collapsed: FloatTables, data: st.DataObj
     angle = 2 * np.pi / n * k * (c - 2 * x)
     A = found.matrix
     size = 1e-9 * (1 + np.abs(A).max())
-    beta, *_ = np.linalg.lstsq(np.stack([np.cos(angle).ravel(), np.sin(angle).ravel()], axis=1), A.ravel(), rcond=None)
+    beta, *_ = np.linalg.lstsq(
+        np.stack([np.cos(angle).ravel(), np.sin(angle).ravel()], axis=1), A.ravel(), rcond=None
+    )
     if 2 * k != n:
         assert found.E[0] == pytest.approx(beta[1], abs=size)
     assert found.D[0] == pytest.approx(beta[0], abs=size)
     waves = found.largest_waves(n * n)
-    again = sum(size_ * np.cos(2 * np.pi / n * (k_ * c + l_ * x) + phase) for k_, l_, size_, phase in waves)
+    again = sum(
+        size_ * np.cos(2 * np.pi / n * (k_ * c + l_ * x) + phase) for k_, l_, size_, phase in waves
+    )
     assert np.allclose(again + A.mean(), A, atol=1e-8 * (1 + np.abs(A).max()))
 
 
@@ -122,7 +132,9 @@ def pizza(n: int, keys: tuple[int, ...], each: int, task_name: str = "add") -> W
         (13, (1, 2, 5), "linear:2,5"),
     ],
 )
-def test_a_hand_built_model_comes_out_as_it_was_built(n: int, keys: tuple[int, ...], task: str) -> None:
+def test_a_hand_built_model_comes_out_as_it_was_built(
+    n: int, keys: tuple[int, ...], task: str
+) -> None:
     model = pizza(n, keys, 24, task)
     explanation = explain(model)
     assert explanation.key_frequencies == keys
@@ -133,7 +145,8 @@ def test_a_hand_built_model_comes_out_as_it_was_built(n: int, keys: tuple[int, .
     assert ("primitive root 3" in explanation.summary()) == (task in ("multiply", "divide"))
     assert all(one.r2 == pytest.approx(1.0) for one in explanation.phases)
     assert explanation.logits is not None
-    # For even n and a - b = n/2 odd keys have no strength and even ones cannot tell c from c + n/2: those may be wrong.
+    # For even n and a - b = n/2 odd keys have no strength and even ones cannot tell c from c + n/2:
+    # those may be wrong.
     correct = evaluate(model.collapse()).correct
     assert explanation.logits.parts.correct == correct
     assert correct == n * n if n % 2 else correct >= n * n - n
@@ -188,7 +201,9 @@ def rules(draw: st.DrawFn) -> Scheme:
     count = draw(st.integers(2, 9))
     phi = rng.uniform(-np.pi, np.pi, count)
     psi = 2 * phi + draw(st.sampled_from([0.0, 0.2])) * rng.standard_normal(count)
-    return Scheme(n, draw(st.integers(1, (n - 1) // 2)), phi, psi, rng.random(count) + 0.1, np.ones(count))
+    return Scheme(
+        n, draw(st.integers(1, (n - 1) // 2)), phi, psi, rng.random(count) + 0.1, np.ones(count)
+    )
 
 
 @given(rules())
@@ -203,19 +218,32 @@ def test_exact_errors_by_trying_all_a_b_c(scheme: Scheme) -> None:
                 continue
             pre = np.cos(u) * np.cos(s + scheme.phi) / abs(math.cos(u))
             integral = 4 / 3 * np.exp(-2j * s)
-            parts = {name: (w * f(pre) * np.exp(1j * scheme.psi)).sum() for name, f in FUNCTIONS.items()}
-            errors = {"absolute": parts["absolute"] - integral, "relu": parts["relu"] - integral / 2}
+            parts = {
+                name: (w * f(pre) * np.exp(1j * scheme.psi)).sum() for name, f in FUNCTIONS.items()
+            }
+            errors = {
+                "absolute": parts["absolute"] - integral,
+                "relu": parts["relu"] - integral / 2,
+            }
             for name, error in {**errors, "identity": parts["identity"]}.items():
                 worst[name] = max(worst[name], abs(error))
             turned = errors["absolute"] * np.exp(2j * np.pi * k * np.arange(n) / n)
             worst["integer"] = max(worst["integer"], float(np.abs(turned.real).max()))
     found = exact_errors(scheme, with_psi=True)
-    for name, claim in {"absolute": found.absolute, "relu": found.relu, "identity": found.identity}.items():
+    for name, claim in {
+        "absolute": found.absolute,
+        "relu": found.relu,
+        "identity": found.identity,
+    }.items():
         assert claim.middle == pytest.approx(worst[name], abs=1e-9)
     assert found.absolute_integer_c.middle == pytest.approx(worst["integer"], abs=1e-9)
 
 
-FUNCTIONS: dict[str, Any] = {"absolute": np.abs, "relu": lambda x: np.maximum(x, 0), "identity": lambda x: x}
+FUNCTIONS: dict[str, Any] = {
+    "absolute": np.abs,
+    "relu": lambda x: np.maximum(x, 0),
+    "identity": lambda x: x,
+}
 
 
 @pytest.mark.parametrize("n", range(3, 25))
@@ -223,7 +251,10 @@ def test_baselines_by_their_mean(n: int) -> None:
     for k in range(1, (n - 1) // 2 + 1):
         scheme = Scheme(n, k, np.zeros(2), np.zeros(2), np.ones(2), np.ones(2))
         twice = 2 * np.pi * k * np.arange(n) / n
-        for claim, mean in ((cos_baseline(scheme), np.cos(twice)), (sin_baseline(scheme), np.sin(twice))):
+        for claim, mean in (
+            (cos_baseline(scheme), np.cos(twice)),
+            (sin_baseline(scheme), np.sin(twice)),
+        ):
             assert claim.middle == pytest.approx(4 / 3 * float(np.abs(mean).mean()), rel=1e-12)
 
 

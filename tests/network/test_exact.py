@@ -28,7 +28,10 @@ matrices = arrays.arrays(
 
 def fractions(matrix: Dyadic) -> list[list[Fraction]]:
     rows, columns = matrix.shape
-    return [[Fraction(int(matrix.numerators[i, j]), 1 << matrix.shift) for j in range(columns)] for i in range(rows)]
+    return [
+        [Fraction(int(matrix.numerators[i, j]), 1 << matrix.shift) for j in range(columns)]
+        for i in range(rows)
+    ]
 
 
 def as_fractions(array: np.ndarray) -> list[list[Fraction]]:
@@ -48,7 +51,9 @@ def test_sums_products_and_multiples_are_exact(data: st.DataObject, factor: floa
     fx, fy = as_fractions(x), as_fractions(y)
     n = range(3)
     assert fractions(X + Y) == [[fx[i][j] + fy[i][j] for j in n] for i in n]
-    assert fractions(X @ Y) == [[sum((fx[i][k] * fy[k][j] for k in n), Fraction(0)) for j in n] for i in n]
+    assert fractions(X @ Y) == [
+        [sum((fx[i][k] * fy[k][j] for k in n), Fraction(0)) for j in n] for i in n
+    ]
     assert fractions(X.scaled(factor)) == [[fx[i][j] * Fraction(factor) for j in n] for i in n]
     assert fractions(X.transposed()) == [list(row) for row in zip(*fx, strict=True)]
 
@@ -71,7 +76,11 @@ def slow_logit(model: Weights, a: int, b: int, c: int) -> Fraction:
         "square": lambda x: x * x,
     }
     hidden = [sigma[e.activation](x + y) for x, y in zip(U_a[a], U_b[b], strict=True)]
-    return sum((w * h for w, h in zip(W_L[c], hidden, strict=True)), Fraction(0)) + S_a[a][c] + S_b[b][c]
+    return (
+        sum((w * h for w, h in zip(W_L[c], hidden, strict=True)), Fraction(0))
+        + S_a[a][c]
+        + S_b[b][c]
+    )
 
 
 @given(st.one_of(transformers(), mlps()), st.data())
@@ -104,7 +113,10 @@ def test_agreement_at_the_papers_size() -> None:
     config = Config.paper()
     rng = np.random.default_rng(0)
     shapes = config.shapes
-    model = Weights(config=config, **{n: (0.07 * rng.standard_normal(s)).astype(np.float32) for n, s in shapes.items()})
+    model = Weights(
+        config=config,
+        **{n: (0.07 * rng.standard_normal(s)).astype(np.float32) for n, s in shapes.items()},
+    )
     result = agreement(model)
     assert 0 < result.max_error <= 1e-14 * result.largest_logit
     float_result = evaluate(model.collapse())
@@ -121,14 +133,19 @@ def test_agreement_of_a_good_model() -> None:
 def test_weights_too_large_for_float64_say_so() -> None:
     config = Config.paper(p=5, d_model=2, d_mlp=2, n_heads=1)
     weights = {n: np.full(s, 1e200) for n, s in config.shapes.items()}
-    with np.errstate(over="ignore", invalid="ignore"), pytest.raises(BadWeights, match="too large for float64"):
+    with (
+        np.errstate(over="ignore", invalid="ignore"),
+        pytest.raises(BadWeights, match="too large for float64"),
+    ):
         agreement(Weights(config=config, **weights))
 
 
 def one_hot_model(p: int, logits: np.ndarray) -> FloatTables:
     """A collapsed model whose logits are S_a alone."""
     zeros = np.zeros((p, 1))
-    return Tables(task_by_name("add", p), "relu", zeros, zeros.copy(), zeros.copy(), logits, np.zeros((p, p)))
+    return Tables(
+        task_by_name("add", p), "relu", zeros, zeros.copy(), zeros.copy(), logits, np.zeros((p, p))
+    )
 
 
 def test_a_tie_is_not_right() -> None:
@@ -166,5 +183,7 @@ def test_collapsed_models_check_themselves() -> None:
     infinite[0, 0] = np.inf
     with pytest.raises(BadWeights, match="S_a of the collapsed model overflows"):
         Tables(task_by_name("add", 3), "relu", good.U_a, good.U_b, good.W_L, infinite, good.S_b)
-    with pytest.raises(BadWeights, match=r"U_a of the collapsed model has shape \(3, 1\), expected \(5, 1\)"):
+    with pytest.raises(
+        BadWeights, match=r"U_a of the collapsed model has shape \(3, 1\), expected \(5, 1\)"
+    ):
         Tables(task_by_name("add", 5), "relu", good.U_a, good.U_b, good.W_L, good.S_a, good.S_b)

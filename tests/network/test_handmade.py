@@ -31,10 +31,13 @@ def closed_form(recipe: Recipe) -> np.ndarray:
 def aliasing(neurons: int) -> float:
     """Largest relative error of n equally spaced phases: the Fourier terms of ReLU∘cos that n points cannot see.
 
-    ReLU(cos x) = 1/π + ½cos x + Σ_m a_m cos 2mx with |a_m| = (2/π)/(4m²-1). Against cos 2φ, n equal points confuse
-    frequency j with 2 when n divides j ± 2; each such term counts at most once, relative to the integral (2/3)/2π.
+    ReLU(cos x) = 1/π + ½cos x + Σ_m a_m cos 2mx with |a_m| = (2/π)/(4m²-1). Against cos 2φ, n equal
+    points confuse frequency j with 2 when n divides j ± 2; each such term counts at most once,
+    relative to the integral (2/3)/2π.
     """
-    orders = [j for shift in (-2, 2) for j in (q * neurons + shift for q in range(1, 2000)) if j % 2 == 0]
+    orders = [
+        j for shift in (-2, 2) for j in (q * neurons + shift for q in range(1, 2000)) if j % 2 == 0
+    ]
     return sum((2 / np.pi) / (j * j - 1) for j in orders) * np.pi / (2 / 3)
 
 
@@ -45,7 +48,9 @@ def aliasing(neurons: int) -> float:
     st.sampled_from([0.5, 10.0]),
     st.sampled_from([build_mlp, build_transformer]),
 )
-def test_logits_are_the_closed_form(p: int, data: st.DataObject, count: int, scale: float, build: object) -> None:
+def test_logits_are_the_closed_form(
+    p: int, data: st.DataObject, count: int, scale: float, build: object
+) -> None:
     keys = data.draw(st.lists(st.integers(1, (p - 1) // 2), min_size=1, max_size=3, unique=True))
     recipe = Recipe(p, tuple(keys), count * len(keys), scale=scale)
     model = build(recipe)  # type: ignore[operator]
@@ -64,7 +69,9 @@ def test_the_integral_is_reached_as_neurons_grow() -> None:
 
 def test_both_architectures_are_one_function() -> None:
     recipe = Recipe(13, (2, 5), 60)
-    np.testing.assert_allclose(all_logits(build_mlp(recipe)), all_logits(build_transformer(recipe)), atol=1e-5)
+    np.testing.assert_allclose(
+        all_logits(build_mlp(recipe)), all_logits(build_transformer(recipe)), atol=1e-5
+    )
 
 
 def test_skip_terms_vanish() -> None:
@@ -102,7 +109,9 @@ def test_missing_leaves_out_an_arc() -> None:
 
 
 def test_neurons_are_shared_out_evenly() -> None:
-    keys, counts = np.unique(neurons_of(Recipe(59, (3, 5, 7), 512), np.random.default_rng(0)).key, return_counts=True)
+    keys, counts = np.unique(
+        neurons_of(Recipe(59, (3, 5, 7), 512), np.random.default_rng(0)).key, return_counts=True
+    )
     assert dict(zip(keys.tolist(), counts.tolist(), strict=True)) == {3: 171, 5: 171, 7: 170}
 
 

@@ -64,18 +64,26 @@ def test_dropped_neurons_write_nothing(name: str) -> None:
 def test_even_and_odd_part(activation: str) -> None:
     rng = np.random.default_rng(1)
     config = Config.mlp(5, 7, activation)  # type: ignore[arg-type]
-    model = Weights.mlp(config, rng.normal(size=(5, 7)), rng.normal(size=(5, 7)), rng.normal(size=(7, 5)))
+    model = Weights.mlp(
+        config, rng.normal(size=(5, 7)), rng.normal(size=(5, 7)), rng.normal(size=(7, 5))
+    )
     pre, sigma = model.W_a[:, None] + model.W_b[None], NONLINEARITIES[config.activation].apply
     even, odd = (sigma(pre) + sigma(-pre)) / 2, (sigma(pre) - sigma(-pre)) / 2
-    np.testing.assert_allclose(logits_of(quadlens.edit.ablate(model, keep="abs")), even @ model.W_out, atol=1e-12)
-    np.testing.assert_allclose(logits_of(quadlens.edit.ablate(model, keep="identity")), odd @ model.W_out, atol=1e-12)
+    np.testing.assert_allclose(
+        logits_of(quadlens.edit.ablate(model, keep="abs")), even @ model.W_out, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        logits_of(quadlens.edit.ablate(model, keep="identity")), odd @ model.W_out, atol=1e-12
+    )
     swapped = quadlens.edit.swap_activation(model, "tanh")
     np.testing.assert_allclose(logits_of(swapped), np.tanh(pre) @ model.W_out, atol=1e-12)
 
 
 def test_resampling_keeps_the_mean() -> None:
     model = quadlens.build(p=13, keys=(2, 5), neurons=60)
-    mean = np.mean([logits_of(quadlens.edit.resample(model, 700, seed=seed)) for seed in range(16)], axis=0)
+    mean = np.mean(
+        [logits_of(quadlens.edit.resample(model, 700, seed=seed)) for seed in range(16)], axis=0
+    )
     whole = logits_of(model)
     # 16 · 700 draws: the mean is closer to the whole than one draw of 700 by a factor of about 4.
     one = np.sqrt(np.mean((logits_of(quadlens.edit.resample(model, 700, seed=99)) - whole) ** 2))
@@ -97,9 +105,13 @@ def test_attention_between_its_mean_and_softmax(kind: str) -> None:
             "n_ctx": 3,
         }
         constant = (0.3, -0.2, 0.4) if kind == "three tokens" else (0.25, 0.5)
-        config = Config(**shape, attention=constant, read_position=len(constant) - 1, softmax=Softmax(0.7, 1.3))
+        config = Config(
+            **shape, attention=constant, read_position=len(constant) - 1, softmax=Softmax(0.7, 1.3)
+        )
         rng = np.random.default_rng(2)
-        model = Weights(config, **{name: rng.normal(size=size) for name, size in config.shapes.items()})
+        model = Weights(
+            config, **{name: rng.normal(size=size) for name, size in config.shapes.items()}
+        )
     layer = model.collapse()
     mean = layer.with_mean_gates()
     assert quadlens.edit.mix_attention(model, 1.0) is model
@@ -109,7 +121,9 @@ def test_attention_between_its_mean_and_softmax(kind: str) -> None:
         for a in (0, 3):
             for part in ("pre", "skip"):
                 expected = (1 - rate) * getattr(mean, part)(a) + rate * getattr(layer, part)(a)
-                np.testing.assert_allclose(getattr(mixed, part)(a), expected, rtol=1e-12, atol=1e-12)
+                np.testing.assert_allclose(
+                    getattr(mixed, part)(a), expected, rtol=1e-12, atol=1e-12
+                )
 
 
 def test_the_explorer_mixes_attention_alike(visit: Any) -> None:  # noqa: F811
@@ -132,7 +146,9 @@ def test_every_verb_takes_the_result() -> None:
 def a_softmax_with_norms() -> Weights:
     layer_norm = Norm("layer", 1e-5)
     config = replace(
-        Config.paper(5, 6, 7, 2, 3), softmax=Softmax(1.0, 1.3), norms=Norms(layer_norm, None, layer_norm, layer_norm)
+        Config.paper(5, 6, 7, 2, 3),
+        softmax=Softmax(1.0, 1.3),
+        norms=Norms(layer_norm, None, layer_norm, layer_norm),
     )
     return Weights(config, **{name: np.ones(shape) for name, shape in config.shapes.items()})
 
@@ -140,12 +156,21 @@ def a_softmax_with_norms() -> Weights:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda: quadlens.edit.ablate("pizza", frequencies=[30]), "no frequency 30; expected 1 … 29"),
+        (
+            lambda: quadlens.edit.ablate("pizza", frequencies=[30]),
+            "no frequency 30; expected 1 … 29",
+        ),
         (lambda: quadlens.edit.ablate("pizza", neurons=[512]), "no neuron 512; expected 0 … 511"),
-        (lambda: quadlens.edit.ablate("pizza", share=2.0), "share = 2.0; expected a number from 0 to 1"),
+        (
+            lambda: quadlens.edit.ablate("pizza", share=2.0),
+            "share = 2.0; expected a number from 0 to 1",
+        ),
         (lambda: quadlens.edit.jitter_phases("clock", 0.1), "attention"),
         (lambda: quadlens.edit.mix_attention("pizza", 0.5), "nothing to mix"),
-        (lambda: quadlens.edit.mix_attention(a_softmax_with_norms(), 0.5), "LayerNorm before attention.* expected one"),
+        (
+            lambda: quadlens.edit.mix_attention(a_softmax_with_norms(), 0.5),
+            "LayerNorm before attention.* expected one",
+        ),
         (lambda: quadlens.edit.swap_activation("pizza", "sin"), "sin"),
         (lambda: quadlens.edit.resample("pizza", 0), "at least 1"),
     ],
@@ -158,9 +183,13 @@ def test_what_cannot_be_done_is_refused(change: Any, words: str) -> None:
 def changed_by(model: Any, state: dict[str, Any]) -> Any:
     """The dials' state by the package's own functions."""
     seed, only = state["seed"], () if state["scope"] == "all" else (state["k"],)
-    changed = quadlens.edit.ablate(model, waves=state["keep"], share=state["drop"], arc=state["arc"], seed=seed)
+    changed = quadlens.edit.ablate(
+        model, waves=state["keep"], share=state["drop"], arc=state["arc"], seed=seed
+    )
     changed = quadlens.edit.jitter_weights(changed, state["uneven"], frequencies=only, seed=seed)
-    return quadlens.edit.jitter_phases(changed, state["jitter"], frequencies=only, carry=state["carry"], seed=seed)
+    return quadlens.edit.jitter_phases(
+        changed, state["jitter"], frequencies=only, carry=state["carry"], seed=seed
+    )
 
 
 STATES: list[dict[str, Any]] = [
@@ -187,17 +216,25 @@ def test_the_explorer_has_the_same_dials(visit: Any) -> None:  # noqa: F811
         whole = DIALS | state
         words = [f"{key}={int(value) if key == 'carry' else value}" for key, value in state.items()]
         said = page.page.evaluate(READ, "&".join([*words, f"part={part}"]))
-        model = quadlens.edit.ablate(changed_by("pizza", whole), keep="all" if part == "relu" else "abs")
-        np.testing.assert_allclose(said["margin"], margins(model.collapse()).ravel(), rtol=1e-9, atol=1e-9)
+        model = quadlens.edit.ablate(
+            changed_by("pizza", whole), keep="all" if part == "relu" else "abs"
+        )
+        np.testing.assert_allclose(
+            said["margin"], margins(model.collapse()).ravel(), rtol=1e-9, atol=1e-9
+        )
 
 
 def test_ablate_and_compare_from_the_command_line(tmp_path: Path) -> None:
-    found = run("ablate", "pizza", "--frequencies", "5,9", "-o", str(tmp_path / "one.safetensors"), "--json")
+    found = run(
+        "ablate", "pizza", "--frequencies", "5,9", "-o", str(tmp_path / "one.safetensors"), "--json"
+    )
     assert found.code == 0
     said = found.document
     assert said["before"]["correct"] == 3481 > said["after"]["correct"]
     model = quadlens.load(tmp_path / "one.safetensors")
-    np.testing.assert_array_equal(logits_of(model), logits_of(quadlens.edit.ablate("pizza", frequencies=[5, 9])))
+    np.testing.assert_array_equal(
+        logits_of(model), logits_of(quadlens.edit.ablate("pizza", frequencies=[5, 9]))
+    )
     page = tmp_path / "page.html"
     small = [tmp_path / "a.safetensors", tmp_path / "b.safetensors"]
     for path, neurons in zip(small, (60, 80), strict=True):
@@ -226,4 +263,6 @@ def test_he_et_als_ablations() -> None:
     assert len(found) == 10
     for row in found:
         # The smallest is the rounding of float64, in both.
-        np.testing.assert_allclose(row.ours, row.published, rtol=1e-3 if row.published > 1e-12 else 0.5)
+        np.testing.assert_allclose(
+            row.ours, row.published, rtol=1e-3 if row.published > 1e-12 else 0.5
+        )

@@ -23,7 +23,9 @@ from strategies import mlps, transformers
 
 
 @given(st.one_of(transformers(), transformers(np.float64), mlps(), mlps(np.float64)))
-def test_round_trip_is_bit_for_bit(tmp_path_factory: pytest.TempPathFactory, model: Weights) -> None:
+def test_round_trip_is_bit_for_bit(
+    tmp_path_factory: pytest.TempPathFactory, model: Weights
+) -> None:
     path = tmp_path_factory.mktemp("native") / "m.safetensors"
     save(model, path)
     back = load(path)
@@ -65,7 +67,9 @@ def test_flipped_bits_never_load_as_another_model(
     for bit in data.draw(st.lists(st.integers(0, 8 * len(damaged) - 1), min_size=1, max_size=3)):
         damaged[bit // 8] ^= 1 << bit % 8
     with contextlib.suppress(QuadlensError):
-        assert same_weights(_load_bytes(bytes(damaged), tmp_path_factory.mktemp("f") / "m"), MODELS[which])
+        assert same_weights(
+            _load_bytes(bytes(damaged), tmp_path_factory.mktemp("f") / "m"), MODELS[which]
+        )
 
 
 def test_every_flip_of_the_header_is_noticed_or_harmless(tmp_path: Path) -> None:
@@ -80,7 +84,9 @@ def test_every_flip_of_the_header_is_noticed_or_harmless(tmp_path: Path) -> None
 
 
 @given(st.integers(0, 1), st.data())
-def test_cut_files_are_refused(tmp_path_factory: pytest.TempPathFactory, which: int, data: st.DataObject) -> None:
+def test_cut_files_are_refused(
+    tmp_path_factory: pytest.TempPathFactory, which: int, data: st.DataObject
+) -> None:
     content = FILES[which][: data.draw(st.integers(0, len(FILES[which]) - 1))]
     with pytest.raises(BadFile):
         _load_bytes(content, tmp_path_factory.mktemp("f") / "m")
@@ -90,7 +96,8 @@ def test_a_flipped_weight_says_damaged(tmp_path: Path) -> None:
     damaged = bytearray(FILES[0])
     damaged[-1] ^= 1
     with pytest.raises(
-        BadFile, match="is damaged: its weights or config do not match its checksum; get the file again"
+        BadFile,
+        match="is damaged: its weights or config do not match its checksum; get the file again",
     ):
         _load_bytes(bytes(damaged), tmp_path / "m")
 
@@ -117,18 +124,33 @@ def _config() -> dict[str, Any]:
         (lambda c: c | {"p": 1}, "file: n = 1 is not supported; expected at least 2 elements"),
         (lambda c: c | {"task": "plus"}, "no task is called 'plus'"),
         (lambda c: c | {"task": "multiply"}, "which is not prime"),
-        (lambda c: c | {"task": {"name": "S3", "sha256": "0"}}, "the table of the task S3 is missing"),
-        (lambda c: c | {"colour": 1}, r"file: unknown key 'colour' \(known keys: activation, attention"),
+        (
+            lambda c: c | {"task": {"name": "S3", "sha256": "0"}},
+            "the table of the task S3 is missing",
+        ),
+        (
+            lambda c: c | {"colour": 1},
+            r"file: unknown key 'colour' \(known keys: activation, attention",
+        ),
         (lambda c: {k: v for k, v in c.items() if k != "d_mlp"}, "file: missing key 'd_mlp'"),
         (lambda c: c | {"p": "5"}, "p = '5': expected int, got str"),
-        (lambda c: c | {"activation": "mish"}, "activation = 'mish': expected one of relu, abs, square"),
-        (lambda c: c | {"architecture": "rnn"}, "architecture 'rnn'; expected one of transformer, mlp"),
+        (
+            lambda c: c | {"activation": "mish"},
+            "activation = 'mish': expected one of relu, abs, square",
+        ),
+        (
+            lambda c: c | {"architecture": "rnn"},
+            "architecture 'rnn'; expected one of transformer, mlp",
+        ),
         (lambda c: c | {"architecture": []}, "architecture"),
         (lambda c: [c], "the config is a list"),
         (lambda c: c | {"attention": [0.5]}, "attention has 1 weights"),
         (lambda c: c | {"attention": [0.5, 10**400]}, "the number is too large"),
         (lambda c: c | {"d_mlp": 5}, r"W_in has shape \(12, 4\), expected \(12, 5\)"),
-        (lambda c: {"architecture": "mlp", "p": 5, "d_mlp": 4}, "missing tensors: .*unknown tensors: "),
+        (
+            lambda c: {"architecture": "mlp", "p": 5, "d_mlp": 4},
+            "missing tensors: .*unknown tensors: ",
+        ),
     ],
 )
 def test_configs_that_do_not_fit_are_refused(change: Any, message: str) -> None:
@@ -158,17 +180,45 @@ TWO_WAYS: list[tuple[str, Any, str]] = [
         lambda t: t.replace('"activation"', '"activation": "abs", "activation"'),
         "'activation' twice",
     ),
-    ("format twice", lambda t: t.replace('"format": 1', '"format": 1, "format": 1'), "has the key 'format' twice"),
-    ("format true", lambda t: t.replace('"format": 1', '"format": true'), "file format True; this quadlens reads"),
-    ("format 1.0", lambda t: t.replace('"format": 1', '"format": 1.0'), "file format 1.0; this quadlens reads"),
-    ("format text", lambda t: t.replace('"format": 1', '"format": "1"'), "file format str; this quadlens reads"),
-    ("unknown key", lambda t: t.replace('"format": 1', '"format": 1, "more": 1'), "has the unknown key 'more'"),
-    ("NaN", lambda t: t.replace('"format": 1', '"format": NaN'), "is not the JSON that quadlens writes"),
+    (
+        "format twice",
+        lambda t: t.replace('"format": 1', '"format": 1, "format": 1'),
+        "has the key 'format' twice",
+    ),
+    (
+        "format true",
+        lambda t: t.replace('"format": 1', '"format": true'),
+        "file format True; this quadlens reads",
+    ),
+    (
+        "format 1.0",
+        lambda t: t.replace('"format": 1', '"format": 1.0'),
+        "file format 1.0; this quadlens reads",
+    ),
+    (
+        "format text",
+        lambda t: t.replace('"format": 1', '"format": "1"'),
+        "file format str; this quadlens reads",
+    ),
+    (
+        "unknown key",
+        lambda t: t.replace('"format": 1', '"format": 1, "more": 1'),
+        "has the unknown key 'more'",
+    ),
+    (
+        "NaN",
+        lambda t: t.replace('"format": 1', '"format": NaN'),
+        "is not the JSON that quadlens writes",
+    ),
 ]
 
 
-@pytest.mark.parametrize("words", ["evaluate", "explain", "bounds", "certify", "explore", "import", "export"])
-@pytest.mark.parametrize(("name", "change", "message"), TWO_WAYS, ids=[name for name, *_ in TWO_WAYS])
+@pytest.mark.parametrize(
+    "words", ["evaluate", "explain", "bounds", "certify", "explore", "import", "export"]
+)
+@pytest.mark.parametrize(
+    ("name", "change", "message"), TWO_WAYS, ids=[name for name, *_ in TWO_WAYS]
+)
 def test_files_that_can_be_understood_in_two_ways(
     tmp_path: Path, words: str, name: str, change: Any, message: str
 ) -> None:
@@ -197,23 +247,31 @@ def test_a_header_with_a_name_twice_is_refused(tmp_path: Path) -> None:
         text[:-1] + b',"__metadata__":{"quadlens":"{}"}}',
     ):
         with pytest.raises(BadFile, match=r"not a readable safetensors file|has the key .* twice"):
-            _load_bytes(len(doubled).to_bytes(8, "little") + doubled + content[8 + length :], tmp_path / "m")
+            _load_bytes(
+                len(doubled).to_bytes(8, "little") + doubled + content[8 + length :], tmp_path / "m"
+            )
 
 
 def test_other_files_say_what_to_do(tmp_path: Path) -> None:
     from safetensors.numpy import save_file
 
     save_file({"x": np.ones(2)}, tmp_path / "other.safetensors")
-    with pytest.raises(BadFile, match=r"without quadlens' config in its metadata; .*quadlens import"):
+    with pytest.raises(
+        BadFile, match=r"without quadlens' config in its metadata; .*quadlens import"
+    ):
         load(tmp_path / "other.safetensors")
     with pytest.raises(BadFile, match=r"no such file; bundled models are: "):
         load(tmp_path / "absent")
     with pytest.raises(BadFile, match="is a directory; give a safetensors file"):
         load(tmp_path)
     (tmp_path / "torch.pt").write_bytes(b"PK\x03\x04")
-    with pytest.raises(BadFile, match=r"is a PyTorch file, not a safetensors file; .*quadlens import"):
+    with pytest.raises(
+        BadFile, match=r"is a PyTorch file, not a safetensors file; .*quadlens import"
+    ):
         load(tmp_path / "torch.pt")
-    (tmp_path / "later.safetensors").write_bytes(FILES[0].replace(b'\\"format\\": 1', b'\\"format\\": 9'))
+    (tmp_path / "later.safetensors").write_bytes(
+        FILES[0].replace(b'\\"format\\": 1', b'\\"format\\": 9')
+    )
     with pytest.raises(BadFile, match="file format 9; this quadlens reads format 1"):
         load(tmp_path / "later.safetensors")
 

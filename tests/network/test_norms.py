@@ -39,7 +39,9 @@ ALL = Norms(attention=LAYER, mlp=LAYER, final=LAYER)
 
 def transformer(norms: Norms, layers: int = 1, softmax: bool = False, **changes: Any) -> Config:
     attention = Softmax(1.0, 2.0) if softmax else None
-    plain = Config(5, 6, 7, 2, 3, 6, 6, 3, (0.3, 0.2, 0.1), 2, softmax=attention, n_layers=layers, norms=norms)
+    plain = Config(
+        5, 6, 7, 2, 3, 6, 6, 3, (0.3, 0.2, 0.1), 2, softmax=attention, n_layers=layers, norms=norms
+    )
     return dataclasses.replace(plain, **changes)
 
 
@@ -88,10 +90,16 @@ def torch_mlp(model: Weights, pairs: np.ndarray) -> np.ndarray:
     kinds = [*config.hidden, Hidden(config.d_mlp, config.activation, config.norms.mlp)]
     for number, layer in enumerate(kinds):
         if number:
-            own = {name.removeprefix(f"{number}."): y for name, y in w.items() if name.startswith(f"{number}.")}
+            own = {
+                name.removeprefix(f"{number}."): y
+                for name, y in w.items()
+                if name.startswith(f"{number}.")
+            }
             x = linear(torch_norm(layer.norm, x, own, "ln2"), own["W_in"].T, own["b_in"])
         x = sigma[layer.activation](x)
-    return linear(torch_norm(config.norms.final, x, w, "ln_final"), w["W_out"].T, w.get("b_out")).numpy()
+    return linear(
+        torch_norm(config.norms.final, x, w, "ln_final"), w["W_out"].T, w.get("b_out")
+    ).numpy()
 
 
 @pytest.mark.parametrize("config", mlps(), ids=str)
@@ -108,7 +116,8 @@ def test_norms_are_pytorchs(norm: Norm) -> None:
 
     model = drawn(transformer(Norms(final=norm)), np.random.default_rng(1))
     silent = model.replace(
-        model.config, **{name: np.zeros_like(model.tensors[name]) for name in ("W_O", "b_O", "W_out", "b_out")}
+        model.config,
+        **{name: np.zeros_like(model.tensors[name]) for name in ("W_O", "b_O", "W_out", "b_out")},
     )
     stream = (silent.W_E[5] + silent.W_pos[2])[None]
     w = {name: torch.tensor(np.array(x)) for name, x in silent.tensors.items()}
@@ -143,10 +152,14 @@ def test_transformer_lens_with_normalisation(seed: int) -> None:
     state = {names[n]: torch.tensor(np.array(x)) for n, x in model.tensors.items()}
     if kind == "RMS":
         no_bias = {
-            name: torch.zeros_like(x) for name, x in state.items() if ".ln" in f".{name}" and name.endswith(".b")
+            name: torch.zeros_like(x)
+            for name, x in state.items()
+            if ".ln" in f".{name}" and name.endswith(".b")
         }
         state |= no_bias
-        model = model.replace(config, **{n: np.zeros_like(x) for n, x in model.tensors.items() if names[n] in no_bias})
+        model = model.replace(
+            config, **{n: np.zeros_like(x) for n, x in model.tensors.items() if names[n] in no_bias}
+        )
     known = other.state_dict()
     other.load_state_dict(known | {name: x for name, x in state.items() if name in known})
     pairs = all_pairs(p)
@@ -160,7 +173,9 @@ def test_transformer_lens_with_normalisation(seed: int) -> None:
 def test_tables_are_the_forward_pass(config: Config) -> None:
     model, pairs = drawn(config, np.random.default_rng(2)), all_pairs(config.p)
     logits, layer = model.forward(pairs), model.collapse()
-    np.testing.assert_allclose(np.concatenate([layer.logits(a) for a in range(5)]), logits, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        np.concatenate([layer.logits(a) for a in range(5)]), logits, rtol=0, atol=1e-12
+    )
     np.testing.assert_allclose(layer.pair_logits(pairs), logits, rtol=0, atol=1e-12)
     there: FloatTables = pickle.loads(pickle.dumps(layer))  # as a report's processes get it
     np.testing.assert_array_equal(there.pair_logits(pairs), layer.pair_logits(pairs))
@@ -177,17 +192,25 @@ def test_mean_gates_are_the_model_where_gates_are_constant(softmax: bool) -> Non
     assert mean.is_additive
     assert not layer.is_additive
     assert np.ptp(layer.size_table, axis=(1, 2)).max() < 1e-12
-    np.testing.assert_allclose(mean.logits(1), model.forward(all_pairs(5)).reshape(5, 5, 5)[1], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        mean.logits(1), model.forward(all_pairs(5)).reshape(5, 5, 5)[1], rtol=0, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("config", networks(), ids=str)
 def test_enclosures_contain_the_logits_and_200_bits(config: Config) -> None:
-    model, pairs = drawn(config, np.random.default_rng(4), dtype=np.float32), all_pairs(config.p)[::3]
+    model, pairs = (
+        drawn(config, np.random.default_rng(4), dtype=np.float32),
+        all_pairs(config.p)[::3],
+    )
     found = forward(model, pairs, ENCLOSURES)
     with precise():
         truth = forward(model, pairs, BALLS)
         middle, radius = BALLS.of(found.middle), BALLS.of(found.radius)
-        inside = [bool(abs(x - m) <= r) for x, m, r in zip(truth.flat, middle.flat, radius.flat, strict=True)]
+        inside = [
+            bool(abs(x - m) <= r)
+            for x, m, r in zip(truth.flat, middle.flat, radius.flat, strict=True)
+        ]
     assert all(inside)
     floats = model.forward(pairs)
     assert (np.abs(floats - found.middle) <= 1e-12 + found.radius).all()
@@ -198,7 +221,10 @@ def test_enclosures_contain_the_logits_and_200_bits(config: Config) -> None:
 def test_errors_of_whole_rows_contain_200_bits(size: float) -> None:
     known = 0
     for config in networks():
-        model, pairs = drawn(config, np.random.default_rng(9), size, np.float32), all_pairs(config.p)[::6]
+        model, pairs = (
+            drawn(config, np.random.default_rng(9), size, np.float32),
+            all_pairs(config.p)[::6],
+        )
         with np.errstate(all="ignore"):
             found = forward(model, pairs, EUCLIDEAN)
         with precise():
@@ -232,8 +258,13 @@ def test_inverse_roots_of_all_sizes() -> None:
         for end in (-1, 0, 1):
             x = BALLS.of(middle) + end * BALLS.of(radius)
             known = np.isfinite(found.radius)
-            off = [abs(y.rsqrt() - m) for y, m in zip(x[known], BALLS.of(found.middle[known]), strict=True)]
-            assert all(bool(o <= r) for o, r in zip(off, BALLS.of(found.radius[known]), strict=True))
+            off = [
+                abs(y.rsqrt() - m)
+                for y, m in zip(x[known], BALLS.of(found.middle[known]), strict=True)
+            ]
+            assert all(
+                bool(o <= r) for o, r in zip(off, BALLS.of(found.radius[known]), strict=True)
+            )
     assert known.sum() > 1900
     assert not ENCLOSURES.inverse_root(Enclosed(np.array([1.0]), np.array([1.0]))).finite
 
@@ -278,6 +309,10 @@ def test_exact_arithmetic_refuses_a_norm(norms: Norms) -> None:
 def test_biases_left_out_are_zero() -> None:
     config = transformer(ALL, layers=2)
     full = drawn(config, np.random.default_rng(8))
-    kept = {n: x for n, x in full.tensors.items() if not (n.rpartition(".")[2].startswith("b_") or n.endswith("_b"))}
+    kept = {
+        n: x
+        for n, x in full.tensors.items()
+        if not (n.rpartition(".")[2].startswith("b_") or n.endswith("_b"))
+    }
     short = Weights.with_zero_biases(config, **kept)
     assert not any(short.tensors[name].any() for name in full.tensors if name not in kept)

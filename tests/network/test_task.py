@@ -20,7 +20,22 @@ from quadlens.network.task import (
     task_from_table,
 )
 
-GROUPS = ["C1xC2", "C7", "C8", "D3", "D4", "D59", "S3", "S4", "A4", "A5", "C5xC5", "C3xC4", "S3xC2", "C2xC2xC2"]
+GROUPS = [
+    "C1xC2",
+    "C7",
+    "C8",
+    "D3",
+    "D4",
+    "D59",
+    "S3",
+    "S4",
+    "A4",
+    "A5",
+    "C5xC5",
+    "C3xC4",
+    "S3xC2",
+    "C2xC2xC2",
+]
 
 
 def is_addition_after(task: Task) -> bool:
@@ -57,7 +72,9 @@ def test_linear(n: int, alpha: int, beta: int) -> None:
             task_by_name(name, n)
         return
     task = task_by_name(name, n)
-    assert task.answers.tolist() == [[(alpha * a + beta * b) % n for b in range(n)] for a in range(n)]
+    assert task.answers.tolist() == [
+        [(alpha * a + beta * b) % n for b in range(n)] for a in range(n)
+    ]
     assert is_addition_after(task)
 
 
@@ -125,7 +142,9 @@ def test_dihedral_group_as_matrices() -> None:
             assert np.allclose(matrices[x] @ matrices[y], matrices[table[x, y]])
 
 
-@pytest.mark.parametrize(("name", "cyclic"), [("C3xC4", True), ("C5xC5", False), ("S3", False), ("D4", False)])
+@pytest.mark.parametrize(
+    ("name", "cyclic"), [("C3xC4", True), ("C5xC5", False), ("S3", False), ("D4", False)]
+)
 def test_which_groups_are_cyclic(name: str, cyclic: bool) -> None:
     task = task_by_name(name)
     assert (task.cyclic is not None) == cyclic
@@ -148,7 +167,9 @@ def test_latin_square_that_is_no_group() -> None:
     # Subtraction modulo 5 has no identity; the loop below has one and is not associative.
     assert not task_by_name("subtract", 5).is_group
     loop = task_from_table(
-        np.array([[0, 1, 2, 3, 4], [1, 0, 3, 4, 2], [2, 4, 0, 1, 3], [3, 2, 4, 0, 1], [4, 3, 1, 2, 0]])
+        np.array(
+            [[0, 1, 2, 3, 4], [1, 0, 3, 4, 2], [2, 4, 0, 1, 3], [3, 2, 4, 0, 1], [4, 3, 1, 2, 0]]
+        )
     )
     assert loop.is_latin_square
     assert loop.identity == 0
@@ -247,9 +268,15 @@ def test_bad_names(name: str, n: int | None, message: str) -> None:
         task_by_name(name, n)
 
 
-@pytest.mark.parametrize("name", ["add", "subtract", "linear:2,3", "multiply", "divide", "S3", "D5", "C10"])
+@pytest.mark.parametrize(
+    "name", ["add", "subtract", "linear:2,3", "multiply", "divide", "S3", "D5", "C10"]
+)
 def test_json_round_trip(name: str) -> None:
-    task = task_by_name(name, {"S3": 6}.get(name, 10)) if name != "linear:2,3" else task_by_name(name, 7)
+    task = (
+        task_by_name(name, {"S3": 6}.get(name, 10))
+        if name != "linear:2,3"
+        else task_by_name(name, 7)
+    )
     data = task.to_json()
     again = task_from_json(data, task.n, None if task.by_formula else task.answers, "file")
     assert again == task
@@ -289,14 +316,17 @@ def test_a_named_table_is_that_group_in_some_order(name: str) -> None:
         assert task_from_table(renamed, name).is_group
         x, y = rng.integers(0, n, 2)
         renamed[x, y] = (renamed[x, y] + 1) % n
-        with pytest.raises(BadConfig, match=f"the table of {name} is not that of the group, in whatever order"):
+        with pytest.raises(
+            BadConfig, match=f"the table of {name} is not that of the group, in whatever order"
+        ):
             task_from_table(renamed, name)
     with pytest.raises(BadConfig, match="is not that of the group"):
         Task(name, n, np.zeros((n, n), dtype=np.int64))
 
 
 @pytest.mark.parametrize(
-    ("name", "other"), [("S3", "C6"), ("D60", "S5"), ("C8", "C2xC4"), ("C2xC2xC2", "D4"), ("C4xC4", "C2xC2xC4")]
+    ("name", "other"),
+    [("S3", "C6"), ("D60", "S5"), ("C8", "C2xC4"), ("C2xC2xC2", "D4"), ("C4xC4", "C2xC2xC4")],
 )
 def test_one_group_is_not_another(name: str, other: str) -> None:
     with pytest.raises(BadConfig, match=f"the table of {name} is not that of the group"):
@@ -307,7 +337,9 @@ def test_one_group_is_not_another(name: str, other: str) -> None:
 def test_groups_that_orders_cannot_tell_apart(m: int) -> None:
     """Of Heisenberg's group modulo an odd m every element but one has order m, as in C_m × C_m × C_m."""
     x, y, z = (one.ravel() for one in np.indices((m, m, m)))
-    product = ((x[:, None] + x) % m * m + (y[:, None] + y) % m) * m + (z[:, None] + z + x[:, None] * y) % m
+    product = ((x[:, None] + x) % m * m + (y[:, None] + y) % m) * m + (
+        z[:, None] + z + x[:, None] * y
+    ) % m
     assert task_from_table(product).is_group
     with pytest.raises(BadConfig, match="is not that of the group"):
         task_from_table(product, f"C{m}xC{m}xC{m}")

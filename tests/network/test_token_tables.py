@@ -30,7 +30,10 @@ def softmax_configs(draw: st.DrawFn) -> Config:
         "none": ((0.0,) * positions, 1.0),
         "zhong": ((1 - rate,) * positions, rate),
         "gbmi": ((rate / positions,) * positions, 1 - rate),
-        "any": (tuple(draw(st.lists(st.floats(-2, 2), min_size=positions, max_size=positions))), -1.5),
+        "any": (
+            tuple(draw(st.lists(st.floats(-2, 2), min_size=positions, max_size=positions))),
+            -1.5,
+        ),
     }[constant]
     tasks = [task_by_name("add", p), task_by_name("subtract", p)]
     return Config(
@@ -46,7 +49,9 @@ def softmax_configs(draw: st.DrawFn) -> Config:
         read_position=draw(st.integers(0, positions - 1)),
         activation=draw(st.sampled_from(ACTIVATIONS)),
         b_token_offset=offset,
-        softmax=Softmax(scale, draw(st.sampled_from([math.sqrt(d_head), 1.0])), draw(st.booleans())),
+        softmax=Softmax(
+            scale, draw(st.sampled_from([math.sqrt(d_head), 1.0])), draw(st.booleans())
+        ),
         task=draw(st.sampled_from(tasks)),
     )
 
@@ -58,7 +63,10 @@ def softmax_transformers(draw: st.DrawFn, dtype: type[np.floating] = np.float32)
     rng = np.random.default_rng(draw(seeds))
     scale = draw(st.sampled_from([0.1, 0.7, 2.0]))
     shapes = config.shapes
-    return Weights(config=config, **{n: (scale * rng.standard_normal(s)).astype(dtype) for n, s in shapes.items()})
+    return Weights(
+        config=config,
+        **{n: (scale * rng.standard_normal(s)).astype(dtype) for n, s in shapes.items()},
+    )
 
 
 def transformer_by_hand(model: Weights, a: int, b: int) -> np.ndarray:
@@ -66,7 +74,9 @@ def transformer_by_hand(model: Weights, a: int, b: int) -> np.ndarray:
     config = model.config
     assert config.softmax is not None
     w = {name: array.astype(np.float64) for name, array in model.tensors.items()}
-    tokens = [a, b + config.b_token_offset, config.b_token_offset + config.p][: len(config.attention)]
+    tokens = [a, b + config.b_token_offset, config.b_token_offset + config.p][
+        : len(config.attention)
+    ]
     x = np.stack([w["W_E"][token] + w["W_pos"][place] for place, token in enumerate(tokens)])
     after = x + w["b_O"]
     for h in range(config.n_heads):
@@ -160,17 +170,23 @@ def test_constant_attention_is_a_finding() -> None:
     tables = constant_by_softmax(0).collapse()
     assert np.allclose(tables.gate_range(), 1 / 3)
     # Gates that are the same on every input collapse exactly.
-    np.testing.assert_allclose(tables.with_mean_gates().logits(2), tables.logits(2), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        tables.with_mean_gates().logits(2), tables.logits(2), rtol=0, atol=1e-12
+    )
 
 
 @given(softmax_transformers())
-def test_files_hold_softmax_and_task(tmp_path_factory: pytest.TempPathFactory, model: Weights) -> None:
+def test_files_hold_softmax_and_task(
+    tmp_path_factory: pytest.TempPathFactory, model: Weights
+) -> None:
     path = tmp_path_factory.mktemp("softmax") / "m.safetensors"
     save(model, path)
     back = load(path)
     assert back.config == model.config
     assert to_bytes(back) == path.read_bytes()
-    assert np.array_equal(back.forward(all_pairs(model.config.p)), model.forward(all_pairs(model.config.p)))
+    assert np.array_equal(
+        back.forward(all_pairs(model.config.p)), model.forward(all_pairs(model.config.p))
+    )
 
 
 def test_files_hold_a_table(tmp_path: Path) -> None:
@@ -178,7 +194,12 @@ def test_files_hold_a_table(tmp_path: Path) -> None:
 
     table = np.array([[0, 1, 2], [2, 0, 1], [1, 1, 1]])
     # The transpose has its numbers in another order in memory.
-    for task in (task_from_table(table), task_from_table(table.T), task_by_name("S3"), task_by_name("multiply", 4)):
+    for task in (
+        task_from_table(table),
+        task_from_table(table.T),
+        task_by_name("S3"),
+        task_by_name("multiply", 4),
+    ):
         config = Config.mlp(task.n, 4, "gelu", task)
         rng = np.random.default_rng(0)
         model = Weights(config, **{n: rng.standard_normal(s) for n, s in config.shapes.items()})
@@ -192,12 +213,17 @@ def test_files_hold_a_table(tmp_path: Path) -> None:
 def test_what_does_not_fit() -> None:
     model = constant_by_softmax(0)
     with pytest.raises(
-        BadConfig, match=r"attention is a softmax, which depends on the tokens.*explain.*lens.*certify.*report"
+        BadConfig,
+        match=r"attention is a softmax, which depends on the tokens.*explain.*lens.*certify.*report",
     ):
         _ = Anatomy(model).collapsed
-    with pytest.raises(BadConfig, match=r"not a part of a plus a part of b.*attention depends on the tokens"):
+    with pytest.raises(
+        BadConfig, match=r"not a part of a plus a part of b.*attention depends on the tokens"
+    ):
         model.collapse().as_addition()
-    with pytest.raises(BadWeights, match="softmax, one layer: missing weights W_Q, weights without use none"):
+    with pytest.raises(
+        BadWeights, match="softmax, one layer: missing weights W_Q, weights without use none"
+    ):
         Weights(model.config, **{name: x for name, x in model.tensors.items() if name != "W_Q"})
     with pytest.raises(BadConfig, match="softmax times 0"):
         Softmax(0.0, 1.0)
@@ -218,7 +244,9 @@ def test_a_cyclic_task_is_addition_after_renaming(name: str) -> None:
     renamed, found = Anatomy(model).collapsed, task.cyclic
     assert found is not None
     assert renamed.task.name == "add"
-    before, after = (np.stack([x.logits(a) for a in range(task.n)]) for x in (model.collapse(), renamed))
+    before, after = (
+        np.stack([x.logits(a) for a in range(task.n)]) for x in (model.collapse(), renamed)
+    )
     for a, b, c in np.random.default_rng(1).integers(0, task.n, (50, 3)):
         assert before[a, b, c] == after[found.of_a[a], found.of_b[b], found.of_c[c]]
     old, new = evaluate(model.collapse()), evaluate(renamed)
@@ -233,6 +261,8 @@ def test_a_task_without_a_cyclic_relabelling_says_so() -> None:
     config = Config.mlp(6, 4, "relu", task_by_name("S3"))
     rng = np.random.default_rng(0)
     model = Weights(config, **{n: rng.standard_normal(s) for n, s in config.shapes.items()})
-    with pytest.raises(BadConfig, match=r"S3 \(σ·τ in S3\) has no cyclic relabelling.*explain.*certify.*report"):
+    with pytest.raises(
+        BadConfig, match=r"S3 \(σ·τ in S3\) has no cyclic relabelling.*explain.*certify.*report"
+    ):
         _ = Anatomy(model).collapsed
     assert agreement(model).correct == evaluate(model.collapse()).correct

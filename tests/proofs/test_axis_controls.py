@@ -58,7 +58,9 @@ def counted(network: Network, axis: Axis, direction: np.ndarray) -> dict[str, fl
     def drawn(seed: int) -> list[tuple[np.ndarray, np.ndarray, int, int, int]]:
         found = []
         for word in task.random_words(INPUTS, seed):
-            x, y = (sum(int(d) * 10**n for n, d in enumerate(part)) for part in np.divmod(word[:10], 10))
+            x, y = (
+                sum(int(d) * 10**n for n, d in enumerate(part)) for part in np.divmod(word[:10], 10)
+            )
             tokens = task.tokens(word[None])[0, : query + 1].tolist()
             stream, brought = one_input(weights, tokens)
             sums = [int(word[n]) // 10 + int(word[n]) % 10 for n in (i, i - 1)]
@@ -66,13 +68,20 @@ def counted(network: Network, axis: Axis, direction: np.ndarray) -> dict[str, fl
         return found
 
     fit, tried = drawn(FITTED), drawn(TRIED)
-    owns = {seed: task.tokens(task.random_words(INPUTS, seed))[:, query] for seed in (FITTED, TRIED)}
+    owns = {
+        seed: task.tokens(task.random_words(INPUTS, seed))[:, query] for seed in (FITTED, TRIED)
+    }
     mean = np.mean([row[1] for row in fit], axis=0)
 
     def design(
         rows: list[tuple[np.ndarray, np.ndarray, int, int, int]], own: np.ndarray, lower: list[int]
     ) -> np.ndarray:
-        return np.array([[row[2], low, *np.eye(10)[token]] for row, low, token in zip(rows, lower, own, strict=True)])
+        return np.array(
+            [
+                [row[2], low, *np.eye(10)[token]]
+                for row, low, token in zip(rows, lower, own, strict=True)
+            ]
+        )
 
     A = design(fit, owns[FITTED], [row[3] for row in fit])
     slopes = np.linalg.solve(A.T @ A, A.T @ np.array([row[1] for row in fit]))
@@ -102,11 +111,15 @@ def test_controls_are_as_counted_input_by_input(adder: SequenceExplanation) -> N
     assert axis is not None
     found = axis_controls(network, axis, INPUTS)
     expected = counted(network, axis, network.rows[axis.coordinate])
-    assert {name: getattr(found, name) for name in expected} == pytest.approx(expected, abs=1.5 / INPUTS)
+    assert {name: getattr(found, name) for name in expected} == pytest.approx(
+        expected, abs=1.5 / INPUTS
+    )
     assert (found.step, found.inputs) == (5, INPUTS)
 
 
-def test_s_alone_is_not_the_whole_answer_and_without_it_nothing_is_left(adder: SequenceExplanation) -> None:
+def test_s_alone_is_not_the_whole_answer_and_without_it_nothing_is_left(
+    adder: SequenceExplanation,
+) -> None:
     found = adder.axis_controls
     assert found is not None
     assert 0.88 < found.s_alone < 0.96
@@ -134,7 +147,9 @@ def test_s_alone_is_what_a_network_that_writes_only_s_answers(adder: SequenceExp
     config = dataclasses.replace(weights.config.need_sequences(), d_value=1)
     narrow = SequenceExplanation(Network(Weights(config, **tensors)), adder.steps)
     logits = forward(narrow.network.weights, task.tokens(words[TRIED]), query)
-    right = task.right(words[TRIED], axis.step)[np.arange(controls.inputs), logits.argmax(axis=1)].mean()
+    right = task.right(words[TRIED], axis.step)[
+        np.arange(controls.inputs), logits.argmax(axis=1)
+    ].mean()
     assert controls.s_alone == pytest.approx(right, abs=1.5 / controls.inputs)
     assert narrow.axis_controls is not None
     assert narrow.axis_controls.s_alone == pytest.approx(right, abs=1.5 / controls.inputs)

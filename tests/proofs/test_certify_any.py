@@ -73,9 +73,18 @@ def gate_operations(exact: Tables[Dyadic], layer: FloatLayer) -> int:
     """What gates and the tables for them take, from the tables themselves."""
     if not exact.gated:
         return 0
-    p, columns, heads, seen = exact.p, layer.d_mlp + exact.p, len(exact.gated[0].scores), len(exact.gated)
+    p, columns, heads, seen = (
+        exact.p,
+        layer.d_mlp + exact.p,
+        len(exact.gated[0].scores),
+        len(exact.gated),
+    )
     exponentials = 20 * heads * sum(int(np.prod(one.scores[0].shape)) for one in exact.gated)
-    moved = {1: 0, 2: (heads + 1) * p * columns, 3: 2 * heads * p * columns + (heads + p) * columns}[seen]
+    moved = {
+        1: 0,
+        2: (heads + 1) * p * columns,
+        3: 2 * heads * p * columns + (heads + p) * columns,
+    }[seen]
     if layer.shared:
         return exponentials + moved + seen * heads * p * p + 2 * heads * p * columns
     return exponentials + moved + (seen + (1 if seen == 2 else len(layer.gated))) * heads * p * p
@@ -94,7 +103,11 @@ def test_the_formula_for_operations_is_what_arrays_count(model: Weights) -> None
         return None if x is None else x.view(Counting)
 
     gated = tuple(
-        replace(one, U=(counting(one.U[0]), counting(one.U[1])), S=(counting(one.S[0]), counting(one.S[1])))
+        replace(
+            one,
+            U=(counting(one.U[0]), counting(one.U[1])),
+            S=(counting(one.S[0]), counting(one.S[1])),
+        )
         for one in layer.gated
     )
     tables = {name: counting(getattr(layer, name)) for name in ("U_a", "U_b", "S_a", "S_b", "W_L")}
@@ -110,12 +123,16 @@ def test_the_formula_for_operations_is_what_arrays_count(model: Weights) -> None
     for a in range(n):
         hidden = counted.hidden(a)
         (hidden @ M.T @ R.T + counted.skip(a))[:, 0] - np.abs(hidden) @ spread
-    # The largest and the smallest of the remainder are comparisons, and so are the margins; a spread is one difference.
+    # The largest and the smallest of the remainder are comparisons, and so are the margins; a
+    # spread is one difference.
     assert direct_operations(config, 2, shared=layer.shared) == Counting.counted + rest + 2 * n * d
 
 
 def test_the_underflow_term_needs_its_guard(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A table of 2^-1076 is 0 as a double. The scale that the guard allows makes that vanish, a larger one does not."""
+    """A table of 2^-1076 is 0 as a double.
+
+    The scale that the guard allows makes that vanish, a larger one does not.
+    """
 
     def tiny_tables(scale: float) -> Tables[Dyadic]:
         """Half of `scale` on each of two positions, where token 0 adds 2^-1076 to every logit and token 1 nothing."""
@@ -146,7 +163,11 @@ def test_the_underflow_term_needs_its_guard(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_turned_basis_spans_the_same_and_the_least_coefficients_go_first() -> None:
     """Neurons that each write one of three functions: turned, each has one coefficient that counts."""
     rng = np.random.default_rng(0)
-    waves, owner, size = np.linalg.qr(rng.standard_normal((11, 3)))[0], np.arange(30) % 3, rng.uniform(1, 2, 30)
+    waves, owner, size = (
+        np.linalg.qr(rng.standard_normal((11, 3)))[0],
+        np.arange(30) % 3,
+        rng.uniform(1, 2, 30),
+    )
     waves -= waves.mean(axis=0)
     spectrum = output_spectrum(waves[:, owner] * rng.uniform(1, 3, 30), size)
     dense, sparse = low_rank(spectrum, 3), low_rank(turned(spectrum, 3, size), 3)
@@ -155,10 +176,14 @@ def test_a_turned_basis_spans_the_same_and_the_least_coefficients_go_first() -> 
     kept = without_least(sparse, size, 60)
     assert (kept.rank, kept.terms, sparse.terms) == (3, 30, 90)
     assert (np.count_nonzero(kept.coefficients, axis=0) == 1).all()
-    np.testing.assert_allclose(kept.basis.T @ kept.coefficients * 0.5**kept.shift, spectrum.W_L, atol=0.3)
+    np.testing.assert_allclose(
+        kept.basis.T @ kept.coefficients * 0.5**kept.shift, spectrum.W_L, atol=0.3
+    )
 
 
-@pytest.mark.parametrize("activation", [name for name in ACTIVATIONS if NONLINEARITIES[name].far is not None])
+@pytest.mark.parametrize(
+    "activation", [name for name in ACTIVATIONS if NONLINEARITIES[name].far is not None]
+)
 def test_tabulated_activations_are_within_their_error(activation: Activation) -> None:
     """At random arguments, close to nodes and far out; and slope and curvature are what the bound says."""
     from flint import arb
@@ -168,7 +193,14 @@ def test_tabulated_activations_are_within_their_error(activation: Activation) ->
     one, rng = NONLINEARITIES[activation], np.random.default_rng(0)
     reach = np.array([2.0 * FAR])
     sigma, error, _ = enclosed_activation(activation, reach, np.zeros(1))
-    x = np.concatenate([rng.uniform(-3, 3, 3000), rng.uniform(-50, 50, 2000), np.arange(-8, 8) / 2048, [40.0, -40.0]])
+    x = np.concatenate(
+        [
+            rng.uniform(-3, 3, 3000),
+            rng.uniform(-50, 50, 2000),
+            np.arange(-8, 8) / 2048,
+            [40.0, -40.0],
+        ]
+    )
     for at, found in zip(x.tolist(), sigma(x).tolist(), strict=True):
         assert abs(one.enclose(arb(at)) - arb(found)) <= arb(float(error[0]))
     h = 2.0**-10
@@ -198,12 +230,16 @@ def test_a_weight_below_the_smallest_double_times_a_huge_neuron_is_in_the_roundi
     weights["W_U"][:], weights["b_U"][:] = [[0.9e-162, -0.9e-162]], [2.0**-19, 0.0]
     change = 2 * Fraction(1e307) * Fraction(1e-162) * Fraction(0.9e-162)
     assert change <= certify(Weights(config, **weights), "brute").proof.terms["rounding"].bound
-    low_rank = certify(Weights(config, **weights), "moments").proof  # may be out of reach, never wrong
+    low_rank = certify(
+        Weights(config, **weights), "moments"
+    ).proof  # may be out of reach, never wrong
     assert low_rank.margin is None or change <= low_rank.terms["rounding"].bound
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("drawn", "cushion", "cost"), [(16, 1.25, 0.337), (1, 1.25, 0.371), (16, 0.0, 0.371)])
+@pytest.mark.parametrize(
+    ("drawn", "cushion", "cost"), [(16, 1.25, 0.337), (1, 1.25, 0.371), (16, 0.0, 0.371)]
+)
 def test_where_a_sparser_form_proves_less_or_costs_more_every_coefficient_is_kept(
     monkeypatch: pytest.MonkeyPatch, drawn: int, cushion: float, cost: float
 ) -> None:

@@ -19,9 +19,11 @@ pytestmark = pytest.mark.slow
 BUNDLED = [
     name
     for name in bundled_on_pairs()
-    if (load(name).config.p, load(name).config.d_mlp) == (59, 512) and not load(name).collapse().gated
+    if (load(name).config.p, load(name).config.d_mlp) == (59, 512)
+    and not load(name).collapse().gated
 ]
-# The hand-built model by the exact strategy, every bundled model of the paper's size by the compact one.
+# The hand-built model by the exact strategy, every bundled model of the paper's size by the compact
+# one.
 CASES = [("pizza", "arcs"), *((name, "moments") for name in BUNDLED)]
 
 
@@ -32,8 +34,14 @@ def model_named(name: str) -> Weights:
 
 
 @pytest.mark.parametrize(("name", "strategy"), CASES)
-def test_full_size_models_are_certified_cheaply_and_checked_quickly(name: str, strategy: str, tmp_path: Path) -> None:
-    model, certificate_path, model_path = model_named(name), tmp_path / "cert.json", tmp_path / "model.safetensors"
+def test_full_size_models_are_certified_cheaply_and_checked_quickly(
+    name: str, strategy: str, tmp_path: Path
+) -> None:
+    model, certificate_path, model_path = (
+        model_named(name),
+        tmp_path / "cert.json",
+        tmp_path / "model.safetensors",
+    )
     certificate = certify(model, strategy)
     assert (certificate.verdict, certificate.certified_inputs) == ("CERTIFIED", 3481)
     flops, brute = certificate.proof.operations, certificate.brute_force_flops

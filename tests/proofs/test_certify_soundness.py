@@ -40,7 +40,14 @@ from quadlens.proofs.pairs.plan import ArcPlan, group_by_frequency
 from quadlens.proofs.pairs.proof import Proof, attempt
 from quadlens_checker.reading import Rejected
 from quadlens_checker.verdict import verify
-from small_models import adders, nearly_tied_adders, random_mlps, random_transformers, small_models, tied_mlps
+from small_models import (
+    adders,
+    nearly_tied_adders,
+    random_mlps,
+    random_transformers,
+    small_models,
+    tied_mlps,
+)
 from soundness import check_complete, check_sound, quick_margins, true_margins
 from strategies import mlps, seeds
 
@@ -55,7 +62,11 @@ def test_a_thousand_models_without_a_counter_example(kind: str, number: str) -> 
     marathon = TESTS / "soundness_marathon.py"
     one_thread = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     run = subprocess.run(
-        [sys.executable, str(marathon), kind, number], capture_output=True, text=True, check=False, env=one_thread
+        [sys.executable, str(marathon), kind, number],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=one_thread,
     )
     assert run.returncode == 0, run.stdout + run.stderr
 
@@ -91,7 +102,9 @@ def test_any_basis_whatever_gives_a_true_bound(model: Weights, rank: int, seed: 
     """Random functions and coefficients, with no relation to the model: each margin less ρ is at most the truth."""
     exact, rng = integer_model(collapse_exactly(model)), np.random.default_rng(seed)
     form = LowRank(
-        rng.integers(-9, 9, (rank, exact.p)), rng.integers(-9, 9, (rank, exact.d_mlp)), int(rng.integers(70))
+        rng.integers(-9, 9, (rank, exact.p)),
+        rng.integers(-9, 9, (rank, exact.d_mlp)),
+        int(rng.integers(70)),
     )
     scores, rho, _, _ = score_margins(exact, rng.permutation(exact.d_mlp), form)
     for a, row in enumerate(true_margins(model)):
@@ -118,7 +131,9 @@ def test_moments_in_float64_prove_a_clean_model_and_count_their_operations() -> 
     assert proof.margin is not None
     assert proof.margin > min(map(min, truth)) / 2
     assert proof.terms["rounding"].bound < Fraction(1, 10**8)
-    order = np.concatenate([group.neurons for group in group_by_frequency(neuron_spectra(collapsed).input)])
+    order = np.concatenate(
+        [group.neurons for group in group_by_frequency(neuron_spectra(collapsed).input)]
+    )
     plan = plan_module.plan_arcs(collapsed.U_a[:, order], collapsed.U_b[:, order])
     counted = moments_large_operations(31, 200, 4, plan.counted_ends, plan.mispredicted)
     assert proof.operations == counted
@@ -134,7 +149,9 @@ def test_moments_in_float64_refuse_what_their_theorem_does_not_cover() -> None:
 
 
 @pytest.mark.parametrize("largest_integer_p", [0, 211])
-def test_one_wrong_input_is_found_and_named_and_the_others_are_proved(largest_integer_p: int) -> None:
+def test_one_wrong_input_is_found_and_named_and_the_others_are_proved(
+    largest_integer_p: int,
+) -> None:
     model = plant_error(build_mlp(Recipe(31, (3, 7, 11, 13), 200, noise=0.002)), 5, 20)
     truth, proof = true_margins(model), Moments(largest_integer_p).prove(model)
     check_sound(proof, truth)
@@ -143,7 +160,9 @@ def test_one_wrong_input_is_found_and_named_and_the_others_are_proved(largest_in
     assert proof.complete
     assert "5 + 20" in str(proof.reason)
     collapsed = model.collapse()
-    order = np.concatenate([group.neurons for group in group_by_frequency(neuron_spectra(collapsed).input)])
+    order = np.concatenate(
+        [group.neurons for group in group_by_frequency(neuron_spectra(collapsed).input)]
+    )
     plan = plan_module.plan_arcs(collapsed.U_a[:, order], collapsed.U_b[:, order])
     ends = plan.counted_ends, plan.mispredicted
     if largest_integer_p:
@@ -164,12 +183,16 @@ def test_a_planted_error_has_a_certificate_whose_exact_inputs_are_looked_at() ->
             verify(changed, content, lambda operations: None)
     claims = certificate["claims"] | {"certified_inputs": 961}
     with pytest.raises(Rejected):
-        verify(certificate | {"uncertified": [], "claims": claims}, content, lambda operations: None)
+        verify(
+            certificate | {"uncertified": [], "claims": claims}, content, lambda operations: None
+        )
 
 
 @pytest.mark.slow
 def test_one_wrong_input_of_994009_is_found_below_half_a_percent_of_brute_force() -> None:
-    model = plant_error(build_mlp(Recipe(997, (4, 18, 221, 270, 282, 369, 384, 488), 512, noise=0.001)), 123, 456)
+    model = plant_error(
+        build_mlp(Recipe(997, (4, 18, 221, 270, 282, 369, 384, 488), 512, noise=0.001)), 123, 456
+    )
     certificate = certify(model)
     assert certificate.certified_inputs == 994_008
     assert certificate.proof.witnesses == ((123, 456, 580),)
@@ -262,7 +285,10 @@ def test_exactly_tied_logits_are_not_certified() -> None:
         assert not proof.witnesses
     exact = Brute().prove(model)
     assert len(exact.tied) == 25
-    assert exact.reason == "the model is tied on 25 of 25 inputs, for example 0 + 0: the logit of 1 equals that of 0"
+    assert (
+        exact.reason
+        == "the model is tied on 25 of 25 inputs, for example 0 + 0: the logit of 1 equals that of 0"
+    )
 
 
 def test_a_strategy_that_fails_is_told_from_one_that_does_not_apply() -> None:
@@ -328,13 +354,17 @@ def test_operations_are_those_of_the_proof_written_out(model: Weights) -> None:
     rank, rng = 2, np.random.default_rng(0)
     _, counted = written_out(exact, plan, rng.integers(-9, 9, (rank + 1, d_mlp)).astype(object))
     rest = 2 * rank * p * d_mlp + 2 * p * d_mlp + d_mlp + (2 * rank + 2) * p**3 + p**2
-    assert counted + rest == moments_operations(p, d_mlp, rank, plan.counted_ends, plan.mispredicted)
+    assert counted + rest == moments_operations(
+        p, d_mlp, rank, plan.counted_ends, plan.mispredicted
+    )
     assert Brute().prove(model).operations == brute_force_operations(p, d_mlp)
 
 
 @examples(100)
 @given(small_models, st.integers(1, 30))
-def test_arcs_and_corrections_together_are_the_active_neurons(model: Weights, most_ends: int) -> None:
+def test_arcs_and_corrections_together_are_the_active_neurons(
+    model: Weights, most_ends: int
+) -> None:
     """Also when so few ends are allowed that long runs must become corrections."""
     exact = integer_model(collapse_exactly(model))
     p, d_mlp = exact.p, exact.d_mlp
@@ -351,7 +381,10 @@ def test_arcs_and_corrections_together_are_the_active_neurons(model: Weights, mo
     covered[plan.wrong_row, plan.wrong] ^= True
     pre = (exact.U_a[:, None, :] + exact.U_b[None, :, :]).reshape(p * p, d_mlp)
     assert (covered == (pre > 0)).all()
-    assert len(set(zip(plan.wrong_row.tolist(), plan.wrong.tolist(), strict=True))) == plan.mispredicted
+    assert (
+        len(set(zip(plan.wrong_row.tolist(), plan.wrong.tolist(), strict=True)))
+        == plan.mispredicted
+    )
 
 
 @examples(30)
@@ -382,7 +415,11 @@ def float32_logits(model: Weights) -> np.ndarray:
     if not model.config.has_stream:
         return sigma(w["W_a"][pairs[:, 0]] + w["W_b"][pairs[:, 1]]) @ w["W_out"]
     config = model.config
-    tokens = [pairs[:, 0], pairs[:, 1] + config.b_token_offset, np.full(len(pairs), config.equals_token)]
+    tokens = [
+        pairs[:, 0],
+        pairs[:, 1] + config.b_token_offset,
+        np.full(len(pairs), config.equals_token),
+    ]
     streams = [w["W_E"][t] + w["W_pos"][n] for n, t in enumerate(tokens[: len(config.attention)])]
     attended = w["b_O"]
     for head in range(config.n_heads):

@@ -35,7 +35,12 @@ from quadlens.proofs.pairs.thin import (
     thin_margins,
     writing,
 )
-from quadlens.proofs.pairs.thin_cost import saved_by_words, sets_of_signs, settled_bounds, thin_items
+from quadlens.proofs.pairs.thin_cost import (
+    saved_by_words,
+    sets_of_signs,
+    settled_bounds,
+    thin_items,
+)
 from quadlens.proofs.pairs.thin_streams import sides, streams_of
 from quadlens_checker import check
 from small_models import adders, random_transformers
@@ -57,7 +62,10 @@ def any_directions(rng: np.random.Generator, d: int, r: int) -> Dyadic:
 @given(random_transformers())
 def test_streams_are_exact(model: Weights) -> None:
     exact, streams = collapse_exactly(model), attended_streams(model, DYADICS, thrifty=True)
-    W_in, b_in = Dyadic.from_floats(model.W_in), Dyadic.from_floats(model.b_in[None]).repeated(model.config.p)
+    W_in, b_in = (
+        Dyadic.from_floats(model.W_in),
+        Dyadic.from_floats(model.b_in[None]).repeated(model.config.p),
+    )
     assert (entries(streams[0] @ W_in) == entries(exact.U_a)).all()
     assert (entries(streams[1] @ W_in + b_in) == entries(exact.U_b)).all()
 
@@ -67,7 +75,14 @@ def square(x: np.ndarray) -> Fraction:
 
 
 @examples(80)
-@given(random_transformers(), st.integers(1, 9), st.integers(1, 9), st.integers(1, 9), st.integers(0, 9), seeds)
+@given(
+    random_transformers(),
+    st.integers(1, 9),
+    st.integers(1, 9),
+    st.integers(1, 9),
+    st.integers(0, 9),
+    seeds,
+)
 def test_any_directions_whatever_give_true_bounds(
     model: Weights, r: int, r_out: int, q: int, added: int, seed: int
 ) -> None:
@@ -80,7 +95,11 @@ def test_any_directions_whatever_give_true_bounds(
     turns = tuple(range(1, 1 + min(r_out // 2, p // 2)))
     write, both = writing(model, streams, P_out, turns), sides(streams, P, P_out, Q)
     read = reading(model, streams, P, both, min(r, added + 1))
-    F, P_true, one = entries(read.F), entries(P), np.array([[Fraction(i == j) for j in range(d)] for i in range(d)])
+    F, P_true, one = (
+        entries(read.F),
+        entries(P),
+        np.array([[Fraction(i == j) for j in range(d)] for i in range(d)]),
+    )
     H, W_U = entries(write.H), entries(Dyadic.from_floats(model.W_U[:, :p]))
     for s, (side, U) in enumerate(zip(both, (exact.U_a, exact.U_b), strict=True)):
         centred = entries(streams.X[s]) - entries(streams.means[s])
@@ -89,7 +108,9 @@ def test_any_directions_whatever_give_true_bounds(
         table, skip = entries(U), entries(side.skip)
         rounded = (read.U_a, read.U_b)[s]
         # All that is constant is in Ũ_b.
-        constant = entries(streams.means[0] @ Dyadic.from_floats(model.W_in))[0] * (1 if s == 0 else -1)
+        constant = entries(streams.means[0] @ Dyadic.from_floats(model.W_in))[0] * (
+            1 if s == 0 else -1
+        )
         for token in range(p):
             assert square(centred[token] @ (one - P_true @ P_true.T)) <= side.Y[token] ** 2
             left = (centred[token] @ W_U) - skip[token] @ H
@@ -119,7 +140,8 @@ def test_any_directions_whatever_give_true_bounds(
         for a, b, away in np.ndindex(p, p, p):
             right, other = int(answers[a, b]), (int(answers[a, b]) + away) % p
             score = [
-                sum(Fraction(x) * y for x, y in zip(g[a, b], H[:, c], strict=True)) + kappa[c] for c in (right, other)
+                sum(Fraction(x) * y for x, y in zip(g[a, b], H[:, c], strict=True)) + kappa[c]
+                for c in (right, other)
             ]
             assert away == 0 or bounds[a, b, away] <= score[0] - score[1]
 
@@ -157,7 +179,9 @@ def test_a_clean_transformer_is_proved_whole() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["pizza", "mismatched"])
-def test_the_bundled_models_cost_a_tenth_of_brute_force_collapse_and_all(name: str, tmp_path: Path) -> None:
+def test_the_bundled_models_cost_a_tenth_of_brute_force_collapse_and_all(
+    name: str, tmp_path: Path
+) -> None:
     model = load(name)
     certificate = certify(model, "thin")
     assert (certificate.verdict, certificate.collapse_flops) == ("CERTIFIED", 0)
@@ -173,7 +197,9 @@ def test_the_bundled_models_cost_a_tenth_of_brute_force_collapse_and_all(name: s
 
 @examples(60)
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 12), seeds)
-def test_sets_of_tokens_make_the_plan_that_single_signs_make(tokens: int, p: int, n: int, seed: int) -> None:
+def test_sets_of_tokens_make_the_plan_that_single_signs_make(
+    tokens: int, p: int, n: int, seed: int
+) -> None:
     rng = np.random.default_rng(seed)
     U_a, U_b = (rng.integers(-3, 4, (rows, n)).astype(object) for rows in (tokens, p))
     signs = Signs.of(U_a, U_b)
@@ -202,7 +228,9 @@ def test_insertion_takes_as_many_comparisons_as_are_counted() -> None:
         made += min(here, p * (half - 1)) if i else p * (half - 1)
         order = inserted
         now = [sum(U_b[b, i] <= -U_a[a, i] for b in range(p)) for a in range(p)]
-        made += sum(min(abs(x - y) + 2, half) if i else half for x, y in zip(now, thresholds, strict=True))
+        made += sum(
+            min(abs(x - y) + 2, half) if i else half for x, y in zip(now, thresholds, strict=True)
+        )
         thresholds = now
     assert made <= Signs.of(U_a, U_b).comparisons()
 
@@ -237,7 +265,9 @@ def test_the_cost_in_a_certificate_is_counted_as_it_was() -> None:
     certificate = certify(model, "thin")
     filed = certificate.to_json()["cost"]["flops"]
     assert filed == 103_309
-    assert certificate.proof.operations == filed + saved_by_words(model.config.p, model.config.d_mlp)
+    assert certificate.proof.operations == filed + saved_by_words(
+        model.config.p, model.config.d_mlp
+    )
     arcs = certify(model, "arcs")
     assert arcs.to_json()["cost"]["flops"] == arcs.proof.operations
 
@@ -257,11 +287,15 @@ def test_a_certificate_is_never_of_nothing_while_something_can_be_proved() -> No
     assert best_certificate(both, checkable=True) is None
     # All costs are compared with the collapse that they need.
     more = [certify(model, "moments"), certify(model, "thin")]
-    assert best_certificate([*both, *more], checkable=True) is min(more, key=lambda one: one.total_flops)
+    assert best_certificate([*both, *more], checkable=True) is min(
+        more, key=lambda one: one.total_flops
+    )
 
 
 @pytest.mark.parametrize("exponent", [0, 40, 60])
-def test_weights_of_any_size_give_hints_that_a_checker_accepts(exponent: int, tmp_path: Path) -> None:
+def test_weights_of_any_size_give_hints_that_a_checker_accepts(
+    exponent: int, tmp_path: Path
+) -> None:
     model = build_mlp(Recipe(31, (3, 7, 11, 13), 200, jitter=0.01, noise=0.002))
     large = Weights.mlp(model.config, model.W_a, model.W_b, np.ldexp(model.W_out, exponent))
     save(large, tmp_path / "m.safetensors")

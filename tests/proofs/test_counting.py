@@ -60,7 +60,10 @@ def check_leaves(certificate: SequenceCertificate) -> int:
                 for i in np.flatnonzero(group.leaf == index):
                     here = (words[:, cells.first : cells.last] == cells.letters[i]).all(axis=1)
                     inside |= here & (trace[:, cells.first] == cells.state[i])
-            (top, bottom), (least, most) = (certificate.margin or Fraction(0)).as_integer_ratio(), leaf.plane.words
+            (top, bottom), (least, most) = (
+                (certificate.margin or Fraction(0)).as_integer_ratio(),
+                leaf.plane.words,
+            )
             assert least <= sum(x < 0 for x in high[inside, number])
             assert sum(not x * bottom >= top for x in low[inside, number]) <= most <= inside.sum()
             found += 1
@@ -76,7 +79,12 @@ def test_nothing_is_counted_beyond_the_truth() -> None:
         certificate = certify_sequence(weights)
         check(certificate)
         leaves += check_leaves(certificate)
-        decided += sum(leaf.plane.words[0] > 0 for step in steps_of(certificate) for leaf in step.leaves if leaf.plane)
+        decided += sum(
+            leaf.plane.words[0] > 0
+            for step in steps_of(certificate)
+            for leaf in step.leaves
+            if leaf.plane
+        )
         if seed % 7 != 2:  # of scores of 10^4 the checker knows too little
             verify(json.loads(json.dumps(certificate.to_json())), to_bytes(weights), no_clock)
     assert leaves >= 12
@@ -87,7 +95,9 @@ def a_counted_one() -> tuple[Any, Any, SequenceCertificate]:
     """A network with a certificate that counts both right and wrong words."""
     certificate = certify_sequence(weights := any_network(29))
     leaves = [
-        (leaf.plane, step.words_by_leaf()[i]) for step in steps_of(certificate) for i, leaf in enumerate(step.leaves)
+        (leaf.plane, step.words_by_leaf()[i])
+        for step in steps_of(certificate)
+        for i, leaf in enumerate(step.leaves)
     ]
     assert any(plane and 0 < plane.words[0] <= plane.words[1] < words for plane, words in leaves)
     assert certificate.margin is not None
@@ -129,7 +139,11 @@ def test_what_a_leaf_counts_is_not_believed() -> None:
                     verify(restated(mutant), content, no_clock)
                 tried += 1
             all_of_it = sum_of_words(certificate, number, index)
-            ends = [("right", -(1 << 100))] * (least > 0) + [("wrong", 1 << 100)] * (most < all_of_it) + [("bin", 0)]
+            ends = (
+                [("right", -(1 << 100))] * (least > 0)
+                + [("wrong", 1 << 100)] * (most < all_of_it)
+                + [("bin", 0)]
+            )
             for name, value in ends:
                 mutant = copy.deepcopy(honest)
                 mutant["hints"]["steps"][number]["leaves"][index][name] = value
@@ -145,7 +159,12 @@ def test_mutants_of_planes_are_rejected_or_true() -> None:
     weights, honest, certificate = a_counted_one()
     content, draw, survived = to_bytes(weights), random.Random(0), 0
     check(certificate)
-    leaves = [leaf for step in honest["hints"]["steps"] for leaf in step["leaves"] if leaf["kind"] == "counted"]
+    leaves = [
+        leaf
+        for step in honest["hints"]["steps"]
+        for leaf in step["leaves"]
+        if leaf["kind"] == "counted"
+    ]
     for _ in range(40):
         leaf = draw.choice(leaves)
         name = draw.choice(("slope", "at", "right", "wrong", "bin", "words", "box"))
@@ -153,7 +172,9 @@ def test_mutants_of_planes_are_rejected_or_true() -> None:
         if isinstance(before, list):
             place = draw.randrange(len(before))
             row = before[place]
-            leaf[name][place] = row[::-1] if isinstance(row, list) else row + draw.choice((-row, 1, -1, 1 << 36))
+            leaf[name][place] = (
+                row[::-1] if isinstance(row, list) else row + draw.choice((-row, 1, -1, 1 << 36))
+            )
         else:
             leaf[name] = before + draw.choice((-before, 1, -1, 1 << 36, -(1 << 36)))
         try:
@@ -177,9 +198,14 @@ def test_words_are_spread_over_bins_as_they_are() -> None:
         for first in range(task.letters):
             last = int(rng.integers(first, task.letters)) + 1
             free = [n for n in range(task.letters) if not first <= n < last]
-            sums = sum((bins[n][trace[:, n], words[:, n]] for n in free), np.zeros(len(words), dtype=np.int64))
+            sums = sum(
+                (bins[n][trace[:, n], words[:, n]] for n in free),
+                np.zeros(len(words), dtype=np.int64),
+            )
             one = counting.Spread(task, {n: bins[n].astype(float) for n in free}, first, last, 16)
-            other = Spread(network_of(weights).task, [table.tolist() for table in bins], first, last)
+            other = Spread(
+                network_of(weights).task, [table.tolist() for table in bins], first, last
+            )
             at = rng.integers(len(words), size=8)
             for word in at.tolist():
                 inside = (words[:, first:last] == words[word, first:last]).all(axis=1)
@@ -211,9 +237,16 @@ def test_the_union_over_steps_is_no_larger_than_it_is() -> None:
             for cell, row in zip(here, states, strict=True):
                 for n, a in enumerate(cell.letters, first):
                     row.append(int(task.next[n][row[-1], a]))
-            fixed.append([Fixed(first, tuple(row), cell.letters) for cell, row in zip(here, states, strict=True)])
+            fixed.append(
+                [
+                    Fixed(first, tuple(row), cell.letters)
+                    for cell, row in zip(here, states, strict=True)
+                ]
+            )
             keys = {(cell.state, cell.letters) for cell in here}
-            tuples = zip(trace[:, first].tolist(), map(tuple, words[:, first:last].tolist()), strict=True)
+            tuples = zip(
+                trace[:, first].tolist(), map(tuple, words[:, first:last].tolist()), strict=True
+            )
             sets.append({i for i, key in enumerate(tuples) if key in keys})
         for n in (2, 3):
             found = in_union(task, fixed[:n])

@@ -21,20 +21,44 @@ from sequence_oracle import check
 BITS = 3000  # of the truth: sums of 1e300 and 1e-300 cancel
 
 
-def of_one_letter(right: tuple[int, int], answers: tuple[tuple[int, ...], ...], **sizes: int) -> SequenceConfig:
+def of_one_letter(
+    right: tuple[int, int], answers: tuple[tuple[int, ...], ...], **sizes: int
+) -> SequenceConfig:
     """One letter of two symbols, read where it stands; which answer each has."""
-    table = Automaton(next=(((0, 0),),), positions=(Fed(0, ((0, 1),)),), steps=(Step(0, 0, (right,)),), answers=answers)
-    numbers = {"d_vocab": 2, "d_vocab_out": 2, "n_ctx": 1, "d_model": 1, "n_heads": 1, "d_head": 1, "d_value": 1}
+    table = Automaton(
+        next=(((0, 0),),),
+        positions=(Fed(0, ((0, 1),)),),
+        steps=(Step(0, 0, (right,)),),
+        answers=answers,
+    )
+    numbers = {
+        "d_vocab": 2,
+        "d_vocab_out": 2,
+        "n_ctx": 1,
+        "d_model": 1,
+        "n_heads": 1,
+        "d_head": 1,
+        "d_value": 1,
+    }
     return SequenceConfig(**{**numbers, "d_mlp": 0, **sizes}, task=TaskSpec("one", automaton=table))  # type: ignore[arg-type]
 
 
 def plain(config: SequenceConfig, W_U: Any, **tensors: Any) -> Weights:
     """Streams 1 and 2, which attention doubles, times W_U."""
     one, zero = np.ones((1, 1, 1)), np.zeros((1, 1, 1))
-    kept = {"W_E": np.array([[1.0], [2.0]]), "W_Q": zero, "W_K": zero, "W_V": one, "W_O": one, "W_U": np.array([W_U])}
+    kept = {
+        "W_E": np.array([[1.0], [2.0]]),
+        "W_Q": zero,
+        "W_K": zero,
+        "W_V": one,
+        "W_O": one,
+        "W_U": np.array([W_U]),
+    }
     if config.d_mlp:
         kept |= {"W_in": np.ones((1, config.d_mlp)), "W_out": np.ones((config.d_mlp, 1))}
-    return Weights(config, **{**kept, **{name: np.asarray(x, dtype=np.float64) for name, x in tensors.items()}})
+    return Weights(
+        config, **{**kept, **{name: np.asarray(x, dtype=np.float64) for name, x in tensors.items()}}
+    )
 
 
 def written(weights: Weights, folder: Path) -> tuple[Any, str]:
@@ -51,7 +75,9 @@ ALL_RIGHT = {
     "every token": plain(of_one_letter((0, 0), ((0, 1),)), [0.0, 1.0]),
     "every token behind an MLP": plain(of_one_letter((0, 0), ((0, 1),), d_mlp=1), [0.0, 1.0]),
     "the only token": plain(of_one_letter((0, 0), ((0,),), d_vocab_out=1), [1.0]),
-    "the only token behind an MLP": plain(of_one_letter((0, 0), ((0,),), d_vocab_out=1, d_mlp=1), [1.0]),
+    "the only token behind an MLP": plain(
+        of_one_letter((0, 0), ((0,),), d_vocab_out=1, d_mlp=1), [1.0]
+    ),
 }
 
 
@@ -88,7 +114,9 @@ BEYOND: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("d_mlp", [0, 1])
 @pytest.mark.parametrize("name", BEYOND)
-def test_numbers_beyond_float64_are_refused_or_nothing_false_is_said(name: str, d_mlp: int, tmp_path: Path) -> None:
+def test_numbers_beyond_float64_are_refused_or_nothing_false_is_said(
+    name: str, d_mlp: int, tmp_path: Path
+) -> None:
     config = of_one_letter((0, 1), ((0,), (1,)), d_mlp=d_mlp)
     weights = plain(config, [1.0, 0.0], **BEYOND[name])
     path = quadlens.save(weights, tmp_path / "beyond.safetensors")
@@ -110,7 +138,9 @@ def several(seed: int) -> Weights:
 
     draw = np.random.default_rng(seed)
     weights = random_network(random_config(seed, addition_task(1, 2), 4, 6), seed)
-    sizes = 10.0 ** draw.choice([0, 0, 0, 5, 15, 30, 100, 150, 200, 300, -30, -150, -300], len(weights.tensors))
+    sizes = 10.0 ** draw.choice(
+        [0, 0, 0, 5, 15, 30, 100, 150, 200, 300, -30, -150, -300], len(weights.tensors)
+    )
     kept = ("mask", "rope_cos", "rope_sin")
     tensors = {
         name: x if name in kept else np.clip(x.astype(np.float64) * size, -1e308, 1e308)
@@ -141,7 +171,9 @@ def test_a_small_margin_is_claimed_and_verified(margin: float, d_mlp: int, tmp_p
     run, verdict = written(weights, tmp_path)
     claimed = Fraction(json.loads((tmp_path / "certificate.json").read_text())["claims"]["margin"])
     assert (run.document["verdict"], verdict) == ("CERTIFIED", "VERIFIED")
-    least = (2 + 2 * d_mlp) * Fraction(margin)  # of the stream 1, which attention doubles, and the MLP once more
+    least = (2 + 2 * d_mlp) * Fraction(
+        margin
+    )  # of the stream 1, which attention doubles, and the MLP once more
     assert 0.45 * least < claimed <= least
     assert "0.000000000" not in run.document["statement"]
     check(certify_sequence(weights), BITS)
@@ -153,7 +185,10 @@ def test_the_checkers_words_are_the_producers_for_every_margin() -> None:
 
     draw = np.random.default_rng(0)
     for exponent in range(-1074, 40):
-        for margin in (Fraction(2) ** exponent, Fraction(float(draw.random())) * Fraction(2) ** exponent):
+        for margin in (
+            Fraction(2) ** exponent,
+            Fraction(float(draw.random())) * Fraction(2) ** exponent,
+        ):
             words = margin_words(margin)
             assert statement({"name": "t"}, 1, 0, 0, margin).endswith(f"by at least {words}.")
             top, _, power = words.partition("^")

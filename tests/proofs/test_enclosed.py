@@ -24,7 +24,8 @@ def enclosures(draw: st.DrawFn, n: int = 1) -> tuple[Enclosed, list[Fraction]]:
     middle = np.array([draw(numbers) for _ in range(n)])
     radius = np.abs(middle) * draw(st.sampled_from([0.0, 2.0**-53, 1e-10, 0.3]))
     truth = [
-        Fraction(float(m)) + Fraction(float(r)) * Fraction(draw(shares)) for m, r in zip(middle, radius, strict=True)
+        Fraction(float(m)) + Fraction(float(r)) * Fraction(draw(shares))
+        for m, r in zip(middle, radius, strict=True)
     ]
     return Enclosed(middle, radius), truth
 
@@ -32,12 +33,16 @@ def enclosures(draw: st.DrawFn, n: int = 1) -> tuple[Enclosed, list[Fraction]]:
 def holds(ball: Enclosed, truth: list[Fraction]) -> bool:
     """Whether every number is inside; an infinite radius holds all."""
     return all(
-        not np.isfinite(r) or not np.isfinite(m) or abs(Fraction(float(m)) - x) <= Fraction(float(r))
+        not np.isfinite(r)
+        or not np.isfinite(m)
+        or abs(Fraction(float(m)) - x) <= Fraction(float(r))
         for m, r, x in zip(ball.middle.ravel(), ball.radius.ravel(), truth, strict=True)
     )
 
 
-OPERATIONS: dict[str, tuple[Callable[[Enclosed, Enclosed], Enclosed], Callable[[Fraction, Fraction], Fraction]]] = {
+OPERATIONS: dict[
+    str, tuple[Callable[[Enclosed, Enclosed], Enclosed], Callable[[Fraction, Fraction], Fraction]]
+] = {
     "+": (lambda x, y: x + y, lambda x, y: x + y),
     "-": (lambda x, y: x - y, lambda x, y: x - y),
     "*": (lambda x, y: x * y, lambda x, y: x * y),
@@ -59,9 +64,15 @@ def test_sums_and_products_hold_the_truth(
 def test_products_of_matrices_hold_the_truth_where_a_bound_underflows(power: int) -> None:
     """u |x| of a denormal x is 0, but times a large |y| it is no longer small."""
     rng = np.random.default_rng(power % 100)
-    x, y = np.ldexp(rng.standard_normal((3, 4)), power), np.ldexp(rng.standard_normal((4, 5)), min(1000, -power))
+    x, y = (
+        np.ldexp(rng.standard_normal((3, 4)), power),
+        np.ldexp(rng.standard_normal((4, 5)), min(1000, -power)),
+    )
     truth = [
-        sum((Fraction(float(p)) * Fraction(float(q)) for p, q in zip(row, column, strict=True)), Fraction(0))
+        sum(
+            (Fraction(float(p)) * Fraction(float(q)) for p, q in zip(row, column, strict=True)),
+            Fraction(0),
+        )
         for row in x
         for column in y.T
     ]
@@ -89,7 +100,9 @@ def test_quotients_hold_the_truth_or_say_nothing(
 def test_sums_of_many_and_edges_hold_the_truth(x: tuple[Enclosed, list[Fraction]]) -> None:
     ball, truth = x
     assert holds(ball.sum(0), [sum(truth, Fraction(0))])
-    for low, high, size, number in zip(ball.lower(), ball.upper(), ball.magnitude(), truth, strict=True):
+    for low, high, size, number in zip(
+        ball.lower(), ball.upper(), ball.magnitude(), truth, strict=True
+    ):
         assert Fraction(float(low)) <= number <= Fraction(float(high))
         assert abs(number) <= Fraction(float(size))
 

@@ -25,7 +25,10 @@ TWELVE = addition_task(12, 2)
     "spec",
     [
         replace(addition_task(12, 2), name="add:1\u0662"),
-        replace(TWELVE, template=tuple("x1\u0660" if name == "x10" else name for name in TWELVE.template)),
+        replace(
+            TWELVE,
+            template=tuple("x1\u0660" if name == "x10" else name for name in TWELVE.template),
+        ),
         TaskSpec("max:\u0662", tokens=2),
         TaskSpec("cumsum-sign:1\u0662", largest=1),
     ],
@@ -35,7 +38,9 @@ def test_digits_are_those_that_the_checker_reads(spec: TaskSpec) -> None:
         expand(random_config(0, spec, 4, 50))
 
 
-@pytest.mark.parametrize("name", ["linear:\u0662,3", "linear:2,\u0663", "C\u0667", "S\u0664", "C2xC\u0663"])
+@pytest.mark.parametrize(
+    "name", ["linear:\u0662,3", "linear:2,\u0663", "C\u0667", "S\u0664", "C2xC\u0663"]
+)
 def test_digits_of_tasks_on_pairs_too(name: str) -> None:
     with pytest.raises(QuadlensError):
         quadlens.task(name, 7)
@@ -66,13 +71,21 @@ def distant(letters: int, alphabet: int = 4) -> Weights:
     draw = np.random.default_rng(0)
     return Weights(
         config,
-        **{name: draw.standard_normal(config.shapes[name]) for name in ("W_E", "W_Q", "W_K", "W_V", "W_O", "W_U")},
+        **{
+            name: draw.standard_normal(config.shapes[name])
+            for name in ("W_E", "W_Q", "W_K", "W_V", "W_O", "W_U")
+        },
     )
 
 
 @pytest.mark.parametrize("letters", [12, 40, 200])
-def test_a_window_of_too_many_cells_is_refused_before_it_takes_memory(letters: int, tmp_path: Path) -> None:
-    path, began = quadlens.save(distant(letters), tmp_path / "distant.safetensors"), time.process_time()
+def test_a_window_of_too_many_cells_is_refused_before_it_takes_memory(
+    letters: int, tmp_path: Path
+) -> None:
+    path, began = (
+        quadlens.save(distant(letters), tmp_path / "distant.safetensors"),
+        time.process_time(),
+    )
     run = command("certify", path)
     assert (run.code, "internal error" in run.err) == (2, False)
     assert "cells" in run.err

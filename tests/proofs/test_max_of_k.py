@@ -27,9 +27,21 @@ def counting() -> ModuleType:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("K", "seed", "epochs"), [(2, 0, 0), (3, 1, 0), (3, 2, 120), (4, 3, 120), (4, 4, 300)])
-def test_every_word_tried_is_between_the_bounds(counting: ModuleType, K: int, seed: int, epochs: int) -> None:
-    flags = {"task": f"max:{K}", "p": 7, "d_model": 8, "d_head": 6, "seed": seed, "lr": 1e-2, "epochs": max(1, epochs)}
+@pytest.mark.parametrize(
+    ("K", "seed", "epochs"), [(2, 0, 0), (3, 1, 0), (3, 2, 120), (4, 3, 120), (4, 4, 300)]
+)
+def test_every_word_tried_is_between_the_bounds(
+    counting: ModuleType, K: int, seed: int, epochs: int
+) -> None:
+    flags = {
+        "task": f"max:{K}",
+        "p": 7,
+        "d_model": 8,
+        "d_head": 6,
+        "seed": seed,
+        "lr": 1e-2,
+        "epochs": max(1, epochs),
+    }
     config = load_config("max", flags=flags)
     if epochs:
         weights = train(config, threads=1, device="cpu").params

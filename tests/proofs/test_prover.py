@@ -69,7 +69,9 @@ def test_all_strategies_share_one_anatomy(computed: Counter[str]) -> None:
     assert computed == ONCE
 
 
-def test_a_study_proves_by_every_strategy_and_takes_the_model_apart_once(computed: Counter[str]) -> None:
+def test_a_study_proves_by_every_strategy_and_takes_the_model_apart_once(
+    computed: Counter[str],
+) -> None:
     study = study_of(build_transformer(Recipe(11, (1, 2, 4), 48, noise=0.02)))
     assert all(study.certify(name) for name in strategies(study.config))
     assert computed == ONCE
@@ -102,7 +104,9 @@ def test_proofs_keep_what_the_facts_say(name: str) -> None:
     assert (certificate.collapse_flops == 0) == facts.own_collapse
     assert certificate.proof.hints is not None
     square = certify(square_mlp(1.0), name)
-    assert ("square" in facts.activations) == (square.proof.reason is None or "inputs" in square.proof.reason)
+    assert ("square" in facts.activations) == (
+        square.proof.reason is None or "inputs" in square.proof.reason
+    )
 
 
 def test_both_shares_of_the_cost_have_brute_force_for_their_unit() -> None:
@@ -113,7 +117,8 @@ def test_both_shares_of_the_cost_have_brute_force_for_their_unit() -> None:
         assert one.cost_share == (one.proof.operations + one.collapse_flops) / brute
         assert one.cost_share_beyond_collapse == one.proof.operations / one.brute_force_flops
     assert min(found, key=lambda name: found[name].cost_share) == "thin"
-    # What thin leaves of the margin is not enough for float32 execution, so that a dearer one says more.
+    # What thin leaves of the margin is not enough for float32 execution, so that a dearer one says
+    # more.
     assert not found["thin"].float32_certified
     best = best_certificate(found.values())
     assert best is found["moments"]
@@ -131,7 +136,10 @@ def square_mlp(size: float, tiny: float = 1.0) -> Weights:
 def extreme_transformer(activation: Activation) -> Weights:
     """Weights from 5e-324 to 1e300: margins of some 10,000 digits."""
     model = build_transformer(Recipe(5, (1, 2), 20, jitter=0.02, seed=1))
-    tensors = {name: np.where(array == 0, 5e-324, array.astype(np.float64)) for name, array in model.tensors.items()}
+    tensors = {
+        name: np.where(array == 0, 5e-324, array.astype(np.float64))
+        for name, array in model.tensors.items()
+    }
     tensors["W_out"] *= 1e300
     config = replace(model.config, attention=(1 / 3, 1 / 3), activation=activation)
     return model.replace(config, **tensors)
@@ -148,7 +156,14 @@ def extreme_transformer(activation: Activation) -> Weights:
         extreme_transformer("square"),
         build_mlp(Recipe(7, (1, 2), 24)),
     ],
-    ids=["square, wide", "square, denormal", "square, tiny", "transformer", "transformer, square", "usual"],
+    ids=[
+        "square, wide",
+        "square, denormal",
+        "square, tiny",
+        "transformer",
+        "transformer, square",
+        "usual",
+    ],
 )
 def test_a_certificate_is_written_only_if_the_checker_can_read_it(
     model: Weights, strategy: str, tmp_path: Path
@@ -157,7 +172,9 @@ def test_a_certificate_is_written_only_if_the_checker_can_read_it(
     certificate = certify(model, strategy, checkable=True)
     assert summary(certificate)["verdict"] == certificate.verdict
     if certificate.obstacle:
-        with pytest.raises(BadConfig, match=f"{certificate.verdict}: .* but no certificate is written: .*digits"):
+        with pytest.raises(
+            BadConfig, match=f"{certificate.verdict}: .* but no certificate is written: .*digits"
+        ):
             certificate.save(tmp_path / "c.json")
         assert not (tmp_path / "c.json").exists()
         return
@@ -187,9 +204,13 @@ def test_every_certificate_written_is_verified_whatever_the_model(share: int) ->
     assert found["verified"] > EXTREME_MODELS / 3
 
 
-def gated(scale: float, values: float, activation: Activation = "relu", scores: float = 1.0) -> Weights:
+def gated(
+    scale: float, values: float, activation: Activation = "relu", scores: float = 1.0
+) -> Weights:
     """Two positions, p = 3: softmax times `scale`, of values of this size; the right answer comes through the skip."""
-    config = Config(3, 3, 2, 1, 1, 3, 3, 2, (0.0, 0.0), 1, activation, softmax=Softmax(scale, 1.0, True))
+    config = Config(
+        3, 3, 2, 1, 1, 3, 3, 2, (0.0, 0.0), 1, activation, softmax=Softmax(scale, 1.0, True)
+    )
     rng = np.random.default_rng(0)
     weights = {name: rng.normal(size=shape) for name, shape in config.shapes.items()}
     weights["W_V"] *= values
@@ -237,9 +258,13 @@ def test_the_producer_knows_what_the_checker_loses(seed: int) -> None:
 
 
 @pytest.mark.parametrize("exponent", [-1000, -980, -600])
-def test_moments_of_tiny_weights_stay_within_the_checkers_shift(exponent: int, tmp_path: Path) -> None:
+def test_moments_of_tiny_weights_stay_within_the_checkers_shift(
+    exponent: int, tmp_path: Path
+) -> None:
     model = build_mlp(Recipe(31, (3, 7, 11, 13), 100, jitter=0.01))
-    tiny = Weights.mlp(model.config, model.W_a, model.W_b, np.ldexp(model.W_out.astype(np.float64), exponent))
+    tiny = Weights.mlp(
+        model.config, model.W_a, model.W_b, np.ldexp(model.W_out.astype(np.float64), exponent)
+    )
     save(tiny, tmp_path / "m.safetensors")
     for strategy in ("moments", "auto"):
         certificate = certify(tiny, strategy, checkable=True)
@@ -256,7 +281,9 @@ def test_what_the_checker_never_reads_is_refused_before_the_proof() -> None:
 
 
 def test_a_strategy_that_is_no_more_says_what_took_its_place() -> None:
-    with pytest.raises(BadConfig, match=r"'lipschitz' proved nothing .* experiments/noise_bounds\.py"):
+    with pytest.raises(
+        BadConfig, match=r"'lipschitz' proved nothing .* experiments/noise_bounds\.py"
+    ):
         certify(build_mlp(Recipe(7, (1, 2), 24)), "lipschitz")
 
 
@@ -266,7 +293,11 @@ def test_an_activation_without_exact_values_and_a_tie_is_unproved_in_words() -> 
         certificate = certify(gelu, strategy)
         assert certificate.verdict == "UNPROVED"
         words = str(certificate.proof.reason)
-        assert "gelu" in words or "this model is none" in words or "25 of 25 inputs are not proved" in words
+        assert (
+            "gelu" in words
+            or "this model is none" in words
+            or "25 of 25 inputs are not proved" in words
+        )
 
 
 def test_what_is_computed_travels_to_another_process() -> None:

@@ -48,7 +48,9 @@ CALLS: dict[str, Callable[[Any], object]] = {
 
 @pytest.mark.parametrize("words", COMMANDS)
 def test_a_command_refuses_in_a_sentence(words: str, tmp_path: Path) -> None:
-    run = command_line(*[str(tmp_path / "out") if word == "OUT" else word for word in words.split()])
+    run = command_line(
+        *[str(tmp_path / "out") if word == "OUT" else word for word in words.split()]
+    )
     assert (run.code, run.out) == (2, "")
     assert "internal error" not in run.err
     assert "sequences" in run.err

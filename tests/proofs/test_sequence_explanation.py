@@ -17,7 +17,13 @@ from quadlens.base.numbers import precision
 from quadlens.network.sequence import Automaton, Fed, SequenceConfig, Step, TaskSpec
 from quadlens.network.sequence_forward import forward, tensor
 from quadlens.network.weights import Weights
-from quadlens.proofs.sequences.explain import SequenceExplanation, Share, axis_of, explain_sequence, position_name
+from quadlens.proofs.sequences.explain import (
+    SequenceExplanation,
+    Share,
+    axis_of,
+    explain_sequence,
+    position_name,
+)
 from quadlens.proofs.sequences.tables import Network
 from quadlens.show.figures.adders import sequence_axis
 from quadlens.show.figures.registry import all_pictures
@@ -61,7 +67,9 @@ def test_every_share_of_attention_is_within_what_is_said(adder: SequenceExplanat
 
 
 @pytest.mark.slow
-def test_s_lies_in_the_interval_of_its_value_on_every_word_tried(adder: SequenceExplanation) -> None:
+def test_s_lies_in_the_interval_of_its_value_on_every_word_tried(
+    adder: SequenceExplanation,
+) -> None:
     axis, network = adder.axis, adder.network
     assert axis is not None
     task, words = network.task, network.task.random_words(3000, 4)
@@ -70,7 +78,11 @@ def test_s_lies_in_the_interval_of_its_value_on_every_word_tried(adder: Sequence
     weights = network.weights
     x = tensor(weights, "W_E")[tokens] + tensor(weights, "W_pos")[: tokens.shape[1]]
     n = x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + 1e-5) * tensor(weights, "ln1_w")
-    brought = np.einsum("nj,njv->nv", attention(weights, tokens, query), n[:, : query + 1] @ tensor(weights, "W_V")[0])
+    brought = np.einsum(
+        "nj,njv->nv",
+        attention(weights, tokens, query),
+        n[:, : query + 1] @ tensor(weights, "W_V")[0],
+    )
     s = brought @ tensor(weights, "W_O")[0] @ network.rows[0]
     value = words[:, step] // 10 + words[:, step] % 10 + task.trace(words)[:, step]
     own = np.array([axis.own.index(token) for token in tokens[:, query].tolist()])
@@ -92,7 +104,10 @@ def test_the_adder_reads_two_places_as_a_decimal_number(adder: SequenceExplanati
     assert axis.overlapping == 0
     words = adder.sentences()
     assert len(words) == 1 + 11 + 2
-    assert "puts 0.819 to 0.876 on x5 y5, 0.116 to 0.170 on x4 y4 z4, at most 0.065 on all else" in words[6]
+    assert (
+        "puts 0.819 to 0.876 on x5 y5, 0.116 to 0.170 on x4 y4 z4, at most 0.065 on all else"
+        in words[6]
+    )
     assert "no two intervals of different right digits overlap" in words[-2]
 
 
@@ -103,7 +118,10 @@ def test_the_first_and_the_last_digit_have_their_own_axis(adder: SequenceExplana
     assert first.per_sum_before is None
     assert len(first.own) == 1
     assert axis_of(adder.network, 10) is None  # asked for the carry alone
-    assert sequence_axis("adder").axes[0].get_xlabel() == "s, what attention brings to the step that answers z5"
+    assert (
+        sequence_axis("adder").axes[0].get_xlabel()
+        == "s, what attention brings to the step that answers z5"
+    )
 
 
 def test_a_network_that_only_attends_is_explained_without_an_axis() -> None:
@@ -138,7 +156,10 @@ def test_explain_says_it_on_the_command_line() -> None:
 
 @pytest.mark.slow
 def test_a_report_of_an_adder_is_a_page_with_its_picture_and_its_verdict(tmp_path: Path) -> None:
-    config = load_config("adder", flags={"task": "add:2", "p": 3, "d_model": 6, "d_mlp": 5, "d_head": 4, "d_value": 2})
+    config = load_config(
+        "adder",
+        flags={"task": "add:2", "p": 3, "d_model": 6, "d_mlp": 5, "d_head": 4, "d_value": 2},
+    )
     model = tmp_path / "small.safetensors"
     ql.save(initial_weights(dataclasses.replace(config, initial_scale=2.0)), model)
     done = quadlens("report", model, "-o", tmp_path / "report", "--json")
@@ -153,11 +174,17 @@ def test_a_report_of_an_adder_is_a_page_with_its_picture_and_its_verdict(tmp_pat
         "data:image",
     ):
         assert words in page
-    assert {"data/axis.csv", "figures/sequence-axis.svg", "data/explanation.json"} <= set(told["files"])
-    assert json.loads((tmp_path / "report" / "manifest.json").read_bytes())["model"]["task"] == "add:2"
+    assert {"data/axis.csv", "figures/sequence-axis.svg", "data/explanation.json"} <= set(
+        told["files"]
+    )
+    assert (
+        json.loads((tmp_path / "report" / "manifest.json").read_bytes())["model"]["task"] == "add:2"
+    )
     without = ql.report(model, tmp_path / "report", proofs=False)
     assert "The proof was left out." in without.page.read_text(encoding="utf-8")
-    only = quadlens("report", model, "-o", tmp_path / "figures", "--only", "sequence-axis", "--format", "svg")
+    only = quadlens(
+        "report", model, "-o", tmp_path / "figures", "--only", "sequence-axis", "--format", "svg"
+    )
     assert only.out.strip().endswith("sequence-axis.svg")
 
 
@@ -169,12 +196,17 @@ def shares_of(weights: Weights, head: int, step: int) -> dict[str, list[Any]]:
     sources = [-1 if isinstance(fed, int) else fed[0] for fed in task.fed[: query + 1]]
     for word in words_of(network):
         tokens = task.tokens(list(word))
-        powers = {j: truth.score(head, query, tokens[query], j, tokens[j]).exp() for j in truth.seen(head, query)}
+        powers = {
+            j: truth.score(head, query, tokens[query], j, tokens[j]).exp()
+            for j in truth.seen(head, query)
+        }
         total = sum(powers.values(), arb(0))
         for source in set(sources):
             positions = [j for j, of in enumerate(sources) if of == source]
             name = " ".join(position_name(ours, j) for j in positions)
-            found.setdefault(name, []).append(sum((powers.get(j, arb(0)) for j in positions), arb(0)) / total)
+            found.setdefault(name, []).append(
+                sum((powers.get(j, arb(0)) for j in positions), arb(0)) / total
+            )
     return found
 
 
@@ -197,9 +229,11 @@ def check_shares(weights: Weights) -> int:
 @pytest.mark.parametrize("seed", range(60))
 def test_no_share_of_attention_is_outside_its_bounds_on_any_input(seed: int) -> None:
     """Of networks of every kind; scores are up to some 10^4 apart."""
-    task, tokens, positions = ((addition_task(2, 2), 4, 9), (PARITY, 3, 4), (addition_task(1, 3, stop=True), 5, 7))[
-        seed % 3
-    ]
+    task, tokens, positions = (
+        (addition_task(2, 2), 4, 9),
+        (PARITY, 3, 4),
+        (addition_task(1, 3, stop=True), 5, 7),
+    )[seed % 3]
     weights = random_network(random_config(seed, task, tokens, positions), seed)
     sharp = weights.replace(W_Q=weights.W_Q * np.float32([1, 10, 100, 1e4][seed % 4]))
     assert check_shares(sharp)
@@ -231,10 +265,14 @@ def test_what_the_others_get_is_added_up_and_not_taken_off_the_whole() -> None:
 
 def test_a_share_of_which_nothing_is_known_is_not_printed() -> None:
     """Scores of 10^400 are no floats: their weights are between 0 and 1."""
-    weights = reading_one_of_two().replace(b_Q=np.array([[1e200, 0.0]]), W_K=np.full((1, 2, 2), 1e200))
+    weights = reading_one_of_two().replace(
+        b_Q=np.array([[1e200, 0.0]]), W_K=np.full((1, 2, 2), 1e200)
+    )
     (reading,) = explain_sequence(weights).steps
     assert {(share.low, share.high) for share in reading.shares[0]} == {(0.0, 1.0)}
     assert "1.000" not in reading.words()
     assert "no bound of its weights" in reading.words()
-    known = dataclasses.replace(reading, shares=((Share("x0", 0.25, 0.5), Share("x1", 0.0002, 0.9998)),))
+    known = dataclasses.replace(
+        reading, shares=((Share("x0", 0.25, 0.5), Share("x1", 0.0002, 0.9998)),)
+    )
     assert "attention puts 0.250 to 0.500 on x0, at most 0.750 on all else." in known.words()

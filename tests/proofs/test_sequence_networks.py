@@ -47,18 +47,29 @@ def slow_forward(model: Weights, tokens: list[int], query: int) -> list[float]:
         return (
             x
             if one is None
-            else slow_norm(one.kind, one.eps, x, tensor(model, name + "_w"), tensor(model, name + "_b"))
+            else slow_norm(
+                one.kind, one.eps, x, tensor(model, name + "_w"), tensor(model, name + "_b")
+            )
         )
 
     def linear(x: list[float], W: np.ndarray, b: np.ndarray) -> list[float]:
-        return [sum(x[i] * float(W[i, j]) for i in range(len(x))) + float(b[j]) for j in range(W.shape[1])]
+        return [
+            sum(x[i] * float(W[i, j]) for i in range(len(x))) + float(b[j])
+            for j in range(W.shape[1])
+        ]
 
     def rotated(x: list[float], t: int) -> list[float]:
         out, half = list(x), config.d_head // 2
         for i in range(half if config.rope else 0):
             first, second = (i, half + i) if config.rope == "halves" else (2 * i, 2 * i + 1)
-            cos, sin = float(tensor(model, "rope_cos")[t, i]), float(tensor(model, "rope_sin")[t, i])
-            out[first], out[second] = x[first] * cos - x[second] * sin, x[first] * sin + x[second] * cos
+            cos, sin = (
+                float(tensor(model, "rope_cos")[t, i]),
+                float(tensor(model, "rope_sin")[t, i]),
+            )
+            out[first], out[second] = (
+                x[first] * cos - x[second] * sin,
+                x[first] * sin + x[second] * cos,
+            )
         return out
 
     def sigma(x: float) -> float:
@@ -70,7 +81,10 @@ def slow_forward(model: Weights, tokens: list[int], query: int) -> list[float]:
             return x / (1 + math.exp(-x))
         return x / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
-    x = [(tensor(model, "W_E")[token] + tensor(model, "W_pos")[t]).tolist() for t, token in enumerate(tokens)]
+    x = [
+        (tensor(model, "W_E")[token] + tensor(model, "W_pos")[t]).tolist()
+        for t, token in enumerate(tokens)
+    ]
     n = [norm("attention", "ln1", one) for one in x]
     out = [x[query][i] + float(tensor(model, "b_O")[i]) for i in range(d)]
     for h in range(config.n_heads):
@@ -103,8 +117,12 @@ def slow_forward(model: Weights, tokens: list[int], query: int) -> list[float]:
     if config.d_mlp:
         n2 = norm("mlp", "ln2", out)
         hidden = linear(n2, tensor(model, "W_in"), tensor(model, "b_in"))
-        gate = linear(n2, tensor(model, "W_gate"), tensor(model, "b_gate")) if config.gated else hidden
-        hidden = [sigma(g) * (v if config.gated else 1.0) for g, v in zip(gate, hidden, strict=True)]
+        gate = (
+            linear(n2, tensor(model, "W_gate"), tensor(model, "b_gate")) if config.gated else hidden
+        )
+        hidden = [
+            sigma(g) * (v if config.gated else 1.0) for g, v in zip(gate, hidden, strict=True)
+        ]
         written = linear(hidden, tensor(model, "W_out"), tensor(model, "b_out"))
         out = [a + b for a, b in zip(out, written, strict=True)]
     return linear(norm("final", "ln_final", out), tensor(model, "W_U"), tensor(model, "b_U"))
@@ -150,7 +168,9 @@ def test_the_sign_of_sums_and_the_largest_are_what_they_say() -> None:
     assert task.inputs == len(words)
     assert (task.tokens(words) == words).all()
     for i in range(3):
-        assert (task.right(words, i).argmax(axis=1) == np.sign((words[:, : i + 1] - 2).sum(axis=1)) + 1).all()
+        assert (
+            task.right(words, i).argmax(axis=1) == np.sign((words[:, : i + 1] - 2).sum(axis=1)) + 1
+        ).all()
     task = expand(random_config(0, TaskSpec("max:3", tokens=4), 4, 3))
     words = np.array(list(itertools.product(range(4), repeat=3)))
     assert (task.right(words, 0).argmax(axis=1) == words.max(axis=1)).all()
@@ -189,8 +209,12 @@ def test_what_is_no_task_is_told(spec: TaskSpec, words: str) -> None:
 
 def test_what_is_no_network_is_told(tmp_path: Path) -> None:
     model = network(0)
-    with pytest.raises(BadWeights, match="a network on sequences: missing weights W_Q, weights without use W_a"):
-        Weights(model.config, W_a=np.ones(1), **{k: v for k, v in model.tensors.items() if k != "W_Q"})
+    with pytest.raises(
+        BadWeights, match="a network on sequences: missing weights W_Q, weights without use W_a"
+    ):
+        Weights(
+            model.config, W_a=np.ones(1), **{k: v for k, v in model.tensors.items() if k != "W_Q"}
+        )
     for change, words in (
         ({"d_head": 3, "rope": "pairs"}, "expected an even width"),
         ({"divisor": 0.0}, "expected a finite number above 0"),

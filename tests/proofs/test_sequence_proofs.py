@@ -33,7 +33,9 @@ MANY = int(os.environ.get("QUADLENS_SEQUENCES", "0"))
 
 
 LARGE = {0, 1, 4, 7, 9, 11, 13, 18}  # of those, which take a second and more
-SEEDS = [pytest.param(seed, marks=pytest.mark.slow) if seed in LARGE else seed for seed in range(21)]
+SEEDS = [
+    pytest.param(seed, marks=pytest.mark.slow) if seed in LARGE else seed for seed in range(21)
+]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -77,7 +79,8 @@ def test_one_wrong_word_of_a_hundred_million_is_found_and_counted() -> None:
 def in_a_triangle(letters: int, base: int) -> Weights:
     """Attention brings a mean of points on two sides of a triangle, and the lead is the distance to the third side.
 
-    The two coordinates are bounded each by itself, so that boxes say nothing before nearly every letter is fixed.
+    The two coordinates are bounded each by itself, so that boxes say nothing before nearly every
+    letter is fixed.
     """
     rows = tuple((tuple([0] * base),) for _ in range(letters))
     fed = tuple(Fed(i, (tuple(range(base)),)) for i in range(letters))
@@ -85,8 +88,16 @@ def in_a_triangle(letters: int, base: int) -> Weights:
     spec = TaskSpec("triangle", automaton=Automaton(rows, (*fed, base), (step,), ((0,),)))
     config = SequenceConfig(base + 1, 2, letters + 1, 2, 1, 1, 2, 1, spec)
     d, zero, same = np.arange(base) / (base - 1), np.zeros((1, 2, 1)), np.eye(2)[None]
-    points = np.stack([np.where(np.arange(base) % 2, 0, d), np.where(np.arange(base) % 2, 2 * d, 0)], axis=1)
-    tensors = {"W_E": np.append(points, [[0.0, 0.0]], axis=0), "W_Q": zero, "W_K": zero, "W_V": same, "W_O": same}
+    points = np.stack(
+        [np.where(np.arange(base) % 2, 0, d), np.where(np.arange(base) % 2, 2 * d, 0)], axis=1
+    )
+    tensors = {
+        "W_E": np.append(points, [[0.0, 0.0]], axis=0),
+        "W_Q": zero,
+        "W_K": zero,
+        "W_V": same,
+        "W_O": same,
+    }
     tensors |= {"W_in": np.zeros((2, 1)), "W_out": np.zeros((1, 2)), "b_U": np.array([1.0, 0.0])}
     return Weights(config, **tensors, W_U=np.array([[-1.0, 0.0], [-0.5, 0.0]]))
 
@@ -94,11 +105,17 @@ def in_a_triangle(letters: int, base: int) -> Weights:
 def test_a_plane_shows_right_what_no_box_does(monkeypatch: pytest.MonkeyPatch) -> None:
     weights = in_a_triangle(8, 10)
     certificate = certify_sequence(weights)
-    assert (certificate.verdict, certificate.wrong_inputs, certificate.inputs) == ("CERTIFIED", (0, 0), 10**8)
+    assert (certificate.verdict, certificate.wrong_inputs, certificate.inputs) == (
+        "CERTIFIED",
+        (0, 0),
+        10**8,
+    )
     assert certificate.margin is not None
     assert certificate.worst_margin[1] == pytest.approx(1 / 9)
     assert 0.95 / 9 < certificate.margin <= Fraction(1, 9)
-    verify(json.loads(json.dumps(certificate.to_json())), to_bytes(weights), lambda operations: None)
+    verify(
+        json.loads(json.dumps(certificate.to_json())), to_bytes(weights), lambda operations: None
+    )
     check(certify_sequence(in_a_triangle(3, 5)))
     monkeypatch.setattr(decide, "TILTED", 0)
     monkeypatch.setattr(decide, "MOST_CELLS", 1000)
@@ -108,7 +125,9 @@ def test_a_plane_shows_right_what_no_box_does(monkeypatch: pytest.MonkeyPatch) -
 
 def test_hard_cells_are_attacked_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """The smallest margin lies in a cell whose centre looks well."""
-    monkeypatch.setattr(decide.StepProof, "attacks", lambda step: iter([Found(0.9, 0, (0, 0, 0, 0))]))
+    monkeypatch.setattr(
+        decide.StepProof, "attacks", lambda step: iter([Found(0.9, 0, (0, 0, 0, 0))])
+    )
     certificate = certify_sequence(in_a_triangle(4, 10))
     assert certificate.worst.margin == pytest.approx(1 / 5)
     assert certificate.verdict == "CERTIFIED"
@@ -131,7 +150,9 @@ def test_activations_and_slopes_are_enclosed(name: str) -> None:
             for part in range(8):
                 ball = arb((i + (2 * part + 1) / 16) / 32, 1 / 512)
                 terms = series(name, ball, 5).coeffs()  # type: ignore[arg-type]
-                assert all(abs(c) * f < LARGEST for c, f in zip(terms[2:], (2, 6, 24), strict=False))
+                assert all(
+                    abs(c) * f < LARGEST for c, f in zip(terms[2:], (2, 6, 24), strict=False)
+                )
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -140,7 +161,10 @@ def test_points_of_boxes_are_between_the_bounds(seed: int) -> None:
     network = Network(random_network(random_config(seed, addition_task(), 5, 9), seed))
     tables, rng = network.step(1), np.random.default_rng(seed)
     k, tail = len(network.heads), Tail(network)
-    centre, radius = rng.normal(size=(6, k)), np.abs(rng.normal(size=(6, k))) * rng.choice([1e-3, 0.1, 1.0], (6, 1))
+    centre, radius = (
+        rng.normal(size=(6, k)),
+        np.abs(rng.normal(size=(6, k))) * rng.choice([1e-3, 0.1, 1.0], (6, 1)),
+    )
     boxes, answers = Interval(centre - radius, centre + radius), rng.integers(0, 3, 6)
     start = tables.stream[np.zeros(6, dtype=np.int64)]
     found = tail.margins(start, boxes, answers)
@@ -148,12 +172,20 @@ def test_points_of_boxes_are_between_the_bounds(seed: int) -> None:
         points = np.clip(boxes.lo + share * (boxes.hi - boxes.lo), boxes.lo, boxes.hi)
         with precision(200):
             balls = np.vectorize(lambda x: arb(float(x)), otypes=[object])
-            middle = np.vectorize(lambda x, y: arb((x + y) / 2), otypes=[object])(start.lo, start.hi)
+            middle = np.vectorize(lambda x, y: arb((x + y) / 2), otypes=[object])(
+                start.lo, start.hi
+            )
             logits = after_attention(network.weights, middle + balls(points) @ balls(network.rows))
         for i, answer in enumerate(answers):
             right = network.task.answers[answer]
-            best = max(x.lower() for x in logits[i][right]), max(x.upper() for x in logits[i][right])
-            other = max(x.lower() for x in logits[i][~right]), max(x.upper() for x in logits[i][~right])
+            best = (
+                max(x.lower() for x in logits[i][right]),
+                max(x.upper() for x in logits[i][right]),
+            )
+            other = (
+                max(x.lower() for x in logits[i][~right]),
+                max(x.upper() for x in logits[i][~right]),
+            )
             assert not arb(float(found.low[i])) > best[1] - other[0]
             assert not arb(float(found.high[i])) < best[0] - other[1]
 
@@ -163,7 +195,12 @@ def test_the_commands_take_a_network_on_sequences(tmp_path: Path) -> None:
     quadlens.save(one_wrong_of(4, 3), path)
     run = command("certify", path, "-o", certificate, "--json")
     value = run.document
-    assert (run.code, value["verdict"], value["inputs"], value["wrong_inputs"]) == (1, "WRONG", 81, [1, 1])
+    assert (run.code, value["verdict"], value["inputs"], value["wrong_inputs"]) == (
+        1,
+        "WRONG",
+        81,
+        [1, 1],
+    )
     assert value["margin_attained"] < 0 < value["margin_lower_bound"]
     assert value["counter_example"]["input"] == [2, 2, 2, 2]
     assert command("check", certificate, path, "--json").document["verdict"] == "VERIFIED"

@@ -40,7 +40,9 @@ def zeros(*shape: int) -> np.ndarray:
     return np.zeros(shape, dtype=f)
 
 
-def adder(heads: int, width: int, extra_outputs: int = 0, lost: int = 0, size: float = 1.0) -> Weights:
+def adder(
+    heads: int, width: int, extra_outputs: int = 0, lost: int = 0, size: float = 1.0
+) -> Weights:
     """p = 3, exact: one neuron a pair. `lost` terms of just under half an ulp of 1 reach the logits through attention.
 
     A float32 program that adds them to b_O = 1 one by one loses them all.
@@ -69,14 +71,26 @@ def adder(heads: int, width: int, extra_outputs: int = 0, lost: int = 0, size: f
     offset = 1 + (3 * lost + 1) * float(tiny)
     b_U[:2] = -offset / 2, offset / 2
     b_U[3:] = 100
-    weights = {"W_E": W_E, "W_pos": zeros(3, d), "W_V": W_V, "W_O": W_O, "b_O": b_O, "W_in": W_in, "b_in": b_in}
+    weights = {
+        "W_E": W_E,
+        "W_pos": zeros(3, d),
+        "W_V": W_V,
+        "W_O": W_O,
+        "b_O": b_O,
+        "W_in": W_in,
+        "b_in": b_in,
+    }
     return Weights.with_zero_biases(config, **weights, W_out=W_out, W_U=W_U, b_U=b_U)
 
 
 def forward_float32(model: Weights) -> np.ndarray:
     """`Weights.forward`, every number a float32, sums one by one in the order they are written."""
     config, w, pairs = model.config, model.tensors, all_pairs(3)
-    tokens = [pairs[:, 0], pairs[:, 1] + config.b_token_offset, np.full(len(pairs), config.equals_token)]
+    tokens = [
+        pairs[:, 0],
+        pairs[:, 1] + config.b_token_offset,
+        np.full(len(pairs), config.equals_token),
+    ]
     streams = [w["W_E"][token] + w["W_pos"][n] for n, token in enumerate(tokens)]
     attended = w["b_O"]
     for head in range(config.n_heads):
@@ -147,7 +161,9 @@ def rewritten(model: Weights, **changes: Any) -> bytes:
         ({"p": 100_003}, "p is not in 2…720"),
     ],
 )
-def test_the_checker_refuses_such_configs_at_once(tmp_path: Path, changes: dict[str, Any], reason: str) -> None:
+def test_the_checker_refuses_such_configs_at_once(
+    tmp_path: Path, changes: dict[str, Any], reason: str
+) -> None:
     model = adder(1, 3)
     certificate = certify(model, "brute").to_json()
     content = rewritten(model, **changes)
@@ -161,7 +177,9 @@ def test_the_checker_refuses_such_configs_at_once(tmp_path: Path, changes: dict[
     assert time.monotonic() - began < 10
 
 
-@pytest.mark.parametrize("change", [{"version": True}, {"witnesses": {}}, {"uncertified": ""}, {"cost": {}}])
+@pytest.mark.parametrize(
+    "change", [{"version": True}, {"witnesses": {}}, {"uncertified": ""}, {"cost": {}}]
+)
 def test_the_checker_wants_the_types_it_names(tmp_path: Path, change: dict[str, Any]) -> None:
     model = adder(1, 3)
     save(model, tmp_path / "m")
@@ -186,7 +204,9 @@ def test_a_scheme_owns_its_doubles() -> None:
 def test_weights_of_any_size_give_an_outcome(size: float, strategy: str) -> None:
     rng = np.random.default_rng(0)
     shapes = Config.mlp(5, 6).shapes
-    model = Weights(Config.mlp(5, 6), **{n: size * rng.uniform(-1, 1, s) for n, s in shapes.items()})
+    model = Weights(
+        Config.mlp(5, 6), **{n: size * rng.uniform(-1, 1, s) for n, s in shapes.items()}
+    )
     value = summary(certify(model, strategy))
     assert value["verdict"] in ("CERTIFIED", "PARTLY", "UNPROVED")
     assert (value["reason"] is None) == (value["verdict"] == "CERTIFIED")
@@ -196,9 +216,14 @@ def test_weights_of_any_size_give_an_outcome(size: float, strategy: str) -> None
 def test_the_frontier_survives_weights_of_any_size(size: float) -> None:
     rng = np.random.default_rng(0)
     shapes = Config.mlp(5, 6).shapes
-    model = Weights(Config.mlp(5, 6), **{n: size * rng.uniform(-1, 1, s) for n, s in shapes.items()})
+    model = Weights(
+        Config.mlp(5, 6), **{n: size * rng.uniform(-1, 1, s) for n, s in shapes.items()}
+    )
     study = study_of(model)
-    assert {study.certify(name).proof.strategy for name in strategies(model.config)} >= {"brute", "moments"}
+    assert {study.certify(name).proof.strategy for name in strategies(model.config)} >= {
+        "brute",
+        "moments",
+    }
 
 
 def test_what_is_quoted_as_at_most_is_not_below_the_proved_end() -> None:
@@ -218,7 +243,9 @@ def test_what_auto_saves_the_checker_reads_for_weights_of_any_size(tmp_path: Pat
         save(large, tmp_path / "m.safetensors")
         certificate.save(tmp_path / "c.json")
         assert certificate.verdict == "CERTIFIED"
-        assert check(str(tmp_path / "c.json"), str(tmp_path / "m.safetensors")).verdict == "VERIFIED"
+        assert (
+            check(str(tmp_path / "c.json"), str(tmp_path / "m.safetensors")).verdict == "VERIFIED"
+        )
 
 
 @pytest.mark.slow
@@ -234,7 +261,9 @@ def test_a_verdict_prints_whatever_the_terminal_can_show(tmp_path: Path, encodin
         ["-m", "quadlens", "check", *names],
         ["-m", "quadlens", "check", *names, "--json"],
     ):
-        done = subprocess.run([sys.executable, *words], env=environment, capture_output=True, check=False)
+        done = subprocess.run(
+            [sys.executable, *words], env=environment, capture_output=True, check=False
+        )
         assert done.returncode == 0, done.stderr
         out = done.stdout.decode(encoding)
         said = json.loads(out)["statement"] if "--json" in words else out
@@ -248,7 +277,10 @@ def test_a_bound_of_zero_has_no_sign() -> None:
 def test_tiny_weights_do_not_fill_pages_of_a_certificate(tmp_path: Path) -> None:
     """An exact float32 error of weights down to 5e-324 had more digits than the checker reads."""
     model = build_transformer(Recipe(5, (1, 2), 20, jitter=0.02, noise=0.0, seed=1))
-    tiny = {name: np.where(array == 0, 5e-324, array.astype(np.float64)) for name, array in model.tensors.items()}
+    tiny = {
+        name: np.where(array == 0, 5e-324, array.astype(np.float64))
+        for name, array in model.tensors.items()
+    }
     config = dataclasses.replace(model.config, attention=(1 / 3, 1 / 3))
     model = model.replace(config, **tiny)
     save(model, tmp_path / "m.safetensors")
@@ -257,7 +289,9 @@ def test_tiny_weights_do_not_fill_pages_of_a_certificate(tmp_path: Path) -> None
         certificate.save(tmp_path / "c.json")
         assert len(certificate.to_json()["claims"]["float32_error"]) < 1000
         report = check(str(tmp_path / "c.json"), str(tmp_path / "m.safetensors"))
-        assert report.verdict == ("VERIFIED" if certificate.proof.margin is not None else "REJECTED"), report.reason
+        assert report.verdict == (
+            "VERIFIED" if certificate.proof.margin is not None else "REJECTED"
+        ), report.reason
     assert certify(model, "arcs").verdict == "CERTIFIED"
 
 

@@ -40,7 +40,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("seconds", [0.0, 2.0, 5.0, 9.0, 1000.0])
-def test_of_pairs_only_right_answers_are_claimed(clock: Clock, seed: int, seconds: float, tmp_path: Path) -> None:
+def test_of_pairs_only_right_answers_are_claimed(
+    clock: Clock, seed: int, seconds: float, tmp_path: Path
+) -> None:
     model = network(np.random.default_rng(seed))
     right = margins(model.collapse()) > 0
     for strategy in STRATEGIES if model.config.no_tables is None else ("brute",):
@@ -49,7 +51,9 @@ def test_of_pairs_only_right_answers_are_claimed(clock: Clock, seed: int, second
         assert not (certificate.proof.certified & ~right).any()
         listed = {(a, b): c for a, b, c in certificate.proof.witnesses}
         assert not any(right[a, b] for a, b in listed)
-        assert certificate.wrong == [[a, b, c, int(model.config.task.answers[a, b])] for (a, b), c in listed.items()]
+        assert certificate.wrong == [
+            [a, b, c, int(model.config.task.answers[a, b])] for (a, b), c in listed.items()
+        ]
         assert not any(right[a, b] for a, b, _ in certificate.proof.tied)
         if certificate.proof.reason == TIME_LIMIT:
             assert certificate.verdict in ("PARTLY", "UNPROVED")
@@ -101,7 +105,9 @@ def test_a_proof_that_was_stopped_is_not_kept() -> None:
     study = quadlens.study(quadlens.build(7, (1, 2), 40))
     assert quadlens.certify(study, "brute", time_limit=0.0).verdict == "UNPROVED"
     assert quadlens.certify(study, "brute").verdict == "CERTIFIED"
-    assert quadlens.certify(study, "brute", time_limit=0.0).verdict == "CERTIFIED"  # it is there already
+    assert (
+        quadlens.certify(study, "brute", time_limit=0.0).verdict == "CERTIFIED"
+    )  # it is there already
     for wrong in (-1.0, float("nan"), float("inf")):
         with pytest.raises(BadConfig, match=r"a time limit of .* expected a finite number"):
             quadlens.certify(study, time_limit=wrong)
@@ -125,7 +131,10 @@ def test_a_check_says_how_long_it_takes(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert quadlens.check(certificate, "pizza", progress=told.append).verdict == "VERIFIED"
     assert told[0].startswith("checking: 0 s of at most 600 s")
     began = time.monotonic()
-    assert quadlens.check(certificate, "pizza", max_seconds=0.1, progress=told.append).verdict == "TIMEOUT"
+    assert (
+        quadlens.check(certificate, "pizza", max_seconds=0.1, progress=told.append).verdict
+        == "TIMEOUT"
+    )
     assert time.monotonic() - began < 5
 
     def stop(words: str) -> None:
@@ -136,12 +145,29 @@ def test_a_check_says_how_long_it_takes(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_the_command_line_takes_a_limit(tmp_path: Path) -> None:
-    run = command("certify", "pizza", "--strategy", "brute", "--time-limit", "0", "--json", "-o", tmp_path / "c.json")
+    run = command(
+        "certify",
+        "pizza",
+        "--strategy",
+        "brute",
+        "--time-limit",
+        "0",
+        "--json",
+        "-o",
+        tmp_path / "c.json",
+    )
     assert run.code == 1
     assert (run.document["verdict"], run.document["reason"]) == ("UNPROVED", "time limit")
     assert not (tmp_path / "c.json").exists()
     run = command("certify", "adder", "--time-limit", "0", "--json")
-    assert (run.code, run.document["verdict"], run.document["reason"]) == (1, "UNPROVED", "time limit")
+    assert (run.code, run.document["verdict"], run.document["reason"]) == (
+        1,
+        "UNPROVED",
+        "time limit",
+    )
     assert command("certify", "pizza", "-o", tmp_path / "c.json").code == 0
     for flag in ("--time-limit", "--max-seconds"):
-        assert command("check", tmp_path / "c.json", "pizza", flag, "0", "--json").document["verdict"] == "TIMEOUT"
+        assert (
+            command("check", tmp_path / "c.json", "pizza", flag, "0", "--json").document["verdict"]
+            == "TIMEOUT"
+        )

@@ -1,6 +1,7 @@
 """Forward passes of public adders as their authors describe them, in NumPy on the tensors of their own files.
 
-Nothing here is shared with the readers: no tensor is rearranged into ours, and every position's logits are computed.
+Nothing here is shared with the readers: no tensor is rearranged into ours, and every position's
+logits are computed.
 """
 
 import math
@@ -34,7 +35,9 @@ def attend(q: Array, k: Array, v: Array, fixed: Array | None = None) -> Array:
     """Of [n, heads, t, width] each; causal unless a fixed part of the scores is added."""
     T = q.shape[2]
     scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
-    scores = scores + (np.where(np.tril(np.ones((T, T))) > 0, 0.0, -np.inf) if fixed is None else fixed[:, :T, :T])
+    scores = scores + (
+        np.where(np.tril(np.ones((T, T))) > 0, 0.0, -np.inf) if fixed is None else fixed[:, :T, :T]
+    )
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     return weights / weights.sum(-1, keepdims=True) @ v
 
@@ -53,7 +56,10 @@ def wide(tensors: Tensors) -> dict[str, Array]:
 
 def split_stream(tensors: Tensors, tokens: Array, n_heads: int, config: Mapping[str, Any]) -> Array:
     """MicroAdder and JackCai1206's: x = [token | position]; queries and keys of positions, values of tokens."""
-    t = {name.replace("blocks.0.attn.", "").replace("blocks.0.ffn.", ""): x for name, x in wide(tensors).items()}
+    t = {
+        name.replace("blocks.0.attn.", "").replace("blocks.0.ffn.", ""): x
+        for name, x in wide(tensors).items()
+    }
     t = {name.replace("blocks.0.", "").replace("pos_spiral", "spiral"): x for name, x in t.items()}
     table = t.get("tok_emb.weight")
     if table is None:
@@ -66,18 +72,26 @@ def split_stream(tensors: Tensors, tokens: Array, n_heads: int, config: Mapping[
         i = np.arange(10)
         angle = 2 * np.pi * i / 10 + t["spiral_phase"]
         digits = np.zeros((10, last.shape[1]))
-        digits[:, 0], digits[:, 1] = t["spiral_amp"] * np.cos(angle), t["spiral_amp"] * np.sin(angle)
+        digits[:, 0], digits[:, 1] = (
+            t["spiral_amp"] * np.cos(angle),
+            t["spiral_amp"] * np.sin(angle),
+        )
         digits[:, 2] = t["spiral_slope"] * i + t["spiral_offset"]
         correction = t.get("pos_correction", np.zeros(10))
         if "pos_corr_slope" in t:
             correction = t["pos_corr_intercept"] + t["pos_corr_slope"] * i
         digits = digits * (1 + correction)[:, None]
-    special = next((t[name] for name in ("special_pos", "special_enc", "special_pos_learned") if name in t), None)
+    special = next(
+        (t[name] for name in ("special_pos", "special_enc", "special_pos_learned") if name in t),
+        None,
+    )
     if special is None:
         special = np.concatenate([t["_plus_pos"], t["special_pos_equals"]])
     places = [*digits, special[0], *digits, special[1], *digits, last[0]]
     tok = table.shape[1]
-    x = np.concatenate([table[tokens], np.stack([places[: tokens.shape[1]]] * len(tokens))], axis=-1)
+    x = np.concatenate(
+        [table[tokens], np.stack([places[: tokens.shape[1]]] * len(tokens))], axis=-1
+    )
     shared = config.get("norm_mode", "full") != "full"
 
     def norm(x: Array, name: str, other: str) -> Array:
@@ -95,13 +109,21 @@ def split_stream(tensors: Tensors, tokens: Array, n_heads: int, config: Mapping[
     v = h[..., :tok] @ head if tied else h[..., :tok] @ t["v_proj.weight"].T
     q, k, v = (heads(one, n_heads) for one in (q, k, v))
     if "q_phase_angle" in t:
-        cos, sin, turned = np.cos(t["q_phase_angle"])[:, None], np.sin(t["q_phase_angle"])[:, None], q.copy()
+        cos, sin, turned = (
+            np.cos(t["q_phase_angle"])[:, None],
+            np.sin(t["q_phase_angle"])[:, None],
+            q.copy(),
+        )
         for pair in range(q.shape[-1] // 2):
             a, b = q[..., 2 * pair], q[..., 2 * pair + 1]
             turned[..., 2 * pair], turned[..., 2 * pair + 1] = a * cos - b * sin, a * sin + b * cos
         q = turned
     out = joined(attend(q, k, v))
-    x = x + (out @ t["out_proj.A"] @ t["out_proj.B"] if "out_proj.A" in t else out @ t["out_proj.weight"].T)
+    x = x + (
+        out @ t["out_proj.A"] @ t["out_proj.B"]
+        if "out_proj.A" in t
+        else out @ t["out_proj.weight"].T
+    )
     fc1, fc2 = ("fc1", "fc2") if "fc1.weight" in t else ("ffn.0", "ffn.2")
     hidden = gelu(norm(x, "ln2", "norm2") @ t[f"{fc1}.weight"].T + t.get(f"{fc1}.bias", 0.0))
     written = hidden @ t[f"{fc2}.weight"].T if f"{fc2}.weight" in t else hidden @ head
@@ -115,7 +137,9 @@ def low_rank(tensors: Tensors, tokens: Array, config: Mapping[str, Any]) -> Arra
     n_heads = config.get("n_head", 1)
 
     def linear(x: Array, name: str) -> Array:
-        return x @ t[f"{name}.A"] @ t[f"{name}.B"] if f"{name}.A" in t else x @ t[f"{name}.weight"].T
+        return (
+            x @ t[f"{name}.A"] @ t[f"{name}.B"] if f"{name}.A" in t else x @ t[f"{name}.weight"].T
+        )
 
     def norm(x: Array, name: str) -> Array:
         if config.get("use_rmsnorm", False):
@@ -164,7 +188,9 @@ def qwen(tensors: Tensors, tokens: Array, theta: float = 3.0) -> Array:
     if arc:
         names = {name.removeprefix("block."): x for name, x in t.items()}
         angle = t["arc_start"] + np.arange(10) * t["arc_stride"]
-        table = np.stack([t["arc_A"] * np.cos(angle), t["arc_A"] * np.sin(angle), np.zeros(10)], axis=1)
+        table = np.stack(
+            [t["arc_A"] * np.cos(angle), t["arc_A"] * np.sin(angle), np.zeros(10)], axis=1
+        )
         attn, mlp, norms = "attn.", "mlp.", ("ln1", "ln2", "final_norm")
     else:
         names = {name.removeprefix("model.layers.0."): x for name, x in t.items()}
@@ -176,7 +202,10 @@ def qwen(tensors: Tensors, tokens: Array, theta: float = 3.0) -> Array:
     q, k = (h @ names[f"{attn}{name}_proj.weight"].T for name in "qk")
     v = h @ names[f"{attn}v_proj.weight"].T if f"{attn}v_proj.weight" in names else k
     q, k, v = (heads(one, one.shape[-1] // width) for one in (q, k, v))
-    q, k = (rope(rms(one, 1e-6, names[f"{attn}{n}_norm.weight"]), theta, arc) for one, n in ((q, "q"), (k, "k")))
+    q, k = (
+        rope(rms(one, 1e-6, names[f"{attn}{n}_norm.weight"]), theta, arc)
+        for one, n in ((q, "q"), (k, "k"))
+    )
     groups = q.shape[1] // k.shape[1]
     out = joined(attend(q, np.repeat(k, groups, axis=1), np.repeat(v, groups, axis=1)))
     o = names.get(f"{attn}o_proj.weight")
@@ -220,8 +249,14 @@ def hooked(tensors: Tensors, tokens: Array, numbers: int = 0, norm: bool = False
     fold = (lambda x: layer(x, 1e-5, 1.0, 0.0)) if norm else (lambda x: x)
     x = t["embed.W_E"][tokens - numbers] + t["pos_embed.W_pos"]
     h = fold(x)
-    q, k, v = (np.einsum("ntd,hdk->nhtk", h, t[f"attn.W_{n}"]) + t[f"attn.b_{n}"][:, None] for n in "QKV")
+    q, k, v = (
+        np.einsum("ntd,hdk->nhtk", h, t[f"attn.W_{n}"]) + t[f"attn.b_{n}"][:, None] for n in "QKV"
+    )
     x = x + np.einsum("nhtk,hkd->ntd", attend(q, k, v), t["attn.W_O"]) + t["attn.b_O"]
     if "mlp.W_in" in t:
-        x = x + np.maximum(fold(x) @ t["mlp.W_in"] + t["mlp.b_in"], 0) @ t["mlp.W_out"] + t["mlp.b_out"]
+        x = (
+            x
+            + np.maximum(fold(x) @ t["mlp.W_in"] + t["mlp.b_in"], 0) @ t["mlp.W_out"]
+            + t["mlp.b_out"]
+        )
     return fold(x) @ t["unembed.W_U"] + t["unembed.b_U"]

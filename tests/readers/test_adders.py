@@ -35,12 +35,17 @@ def same_logits(imported: Imported, oracle: Oracle, tolerance: float = 1e-11) ->
     expected = oracle(tokens)
     for query, _, _ in task.steps:
         ours = forward(model, tokens, query)
-        assert np.abs(ours - expected[:, query]).max() <= tolerance * max(1.0, np.abs(expected).max())
+        assert np.abs(ours - expected[:, query]).max() <= tolerance * max(
+            1.0, np.abs(expected).max()
+        )
 
 
 def draw(shapes: dict[str, tuple[int, ...]], seed: int = 0) -> Tensors:
     rng = np.random.default_rng(seed)
-    return {name: np.asarray(rng.standard_normal(shape), dtype=np.float32) for name, shape in shapes.items()}
+    return {
+        name: np.asarray(rng.standard_normal(shape), dtype=np.float32)
+        for name, shape in shapes.items()
+    }
 
 
 def saved(path: Path, value: dict[str, Any]) -> Path:
@@ -48,7 +53,8 @@ def saved(path: Path, value: dict[str, Any]) -> Path:
     return path
 
 
-# --- MicroAdder -------------------------------------------------------------------------------------------------------
+# --- MicroAdder
+# -------------------------------------------------------------------------------------------------------
 
 SPIRAL = {f"spiral_{x}": () for x in ("amp", "phase", "slope", "offset")}
 ARC = {f"tok_arc_{x}": () for x in ("A", "B", "start", "stride")}
@@ -93,7 +99,10 @@ MICRO: dict[str, tuple[dict[str, tuple[int, ...]], dict[str, Any]]] = {
     "57p": (
         {
             **{
-                name.replace(A, "").replace(F, "").replace("blocks.0.ln", "norm").replace("ln_f", "norm_f"): shape
+                name.replace(A, "")
+                .replace(F, "")
+                .replace("blocks.0.ln", "norm")
+                .replace("ln_f", "norm_f"): shape
                 for name, shape in micro_shapes(queries=4).items()
                 if "fc2" not in name
             },
@@ -105,10 +114,19 @@ MICRO: dict[str, tuple[dict[str, tuple[int, ...]], dict[str, Any]]] = {
     "67p": ({**micro_shapes(queries=4), **ARC, **EQUALS_ONLY}, {**SHARED, "tie_tok_arc_ab": True}),
     "75p": ({**micro_shapes(), **ARC, **EQUALS_ONLY}, SHARED),
     "80p": ({**micro_shapes(), **ARC, **LEARNED}, SHARED),
-    "90p": ({**micro_shapes(), **ARC, **LEARNED, f"{A}v_proj.weight": (5, 2)}, {**SHARED, "tie_vo": False}),
+    "90p": (
+        {**micro_shapes(), **ARC, **LEARNED, f"{A}v_proj.weight": (5, 2)},
+        {**SHARED, "tie_vo": False},
+    ),
     "100p": ({**micro_shapes(), **ARC, **LEARNED, f"{A}v_proj.weight": (5, 2)}, {"tie_qk": True}),
     "133p": (
-        {**micro_shapes(rank=2), "tok_emb.weight": (10, 2), **LEARNED, f"{A}v_proj.weight": (5, 2), **BIASES},
+        {
+            **micro_shapes(rank=2),
+            "tok_emb.weight": (10, 2),
+            **LEARNED,
+            f"{A}v_proj.weight": (5, 2),
+            **BIASES,
+        },
         {"tie_qk": True},
     ),
     "170p": (
@@ -121,10 +139,17 @@ MICRO: dict[str, tuple[dict[str, tuple[int, ...]], dict[str, Any]]] = {
         },
         {"tie_qk": True, "n_heads": 2},
     ),
-    "203p": ({**{k: v for k, v in WIDE.items() if "phase_angle" not in k}, **LEARNED}, {"n_heads": 2}),
+    "203p": (
+        {**{k: v for k, v in WIDE.items() if "phase_angle" not in k}, **LEARNED},
+        {"n_heads": 2},
+    ),
     "226p": (
         {
-            **{k: v for k, v in WIDE.items() if "phase_angle" not in k and "out_proj" not in k and k != "_eos_pos"},
+            **{
+                k: v
+                for k, v in WIDE.items()
+                if "phase_angle" not in k and "out_proj" not in k and k != "_eos_pos"
+            },
             f"{A}out_proj.weight": (6, 6),
             "pos_correction": (10,),
             "special_pos": (3, 3),
@@ -145,12 +170,22 @@ def test_microadder(tmp_path: Path, name: str) -> None:
     path = saved(tmp_path / "m.pt", {"model_state_dict": tensors, "config": config, "step": 3})
     imported = import_file(path)
     assert imported.format == "microadder"
-    same_logits(imported, lambda tokens: oracles.split_stream(tensors, tokens, config["n_heads"], config))
-    found, vocabulary = sequence_config(imported.model), len(tensors.get("tok_emb.weight", range(10)))
+    same_logits(
+        imported, lambda tokens: oracles.split_stream(tensors, tokens, config["n_heads"], config)
+    )
+    found, vocabulary = (
+        sequence_config(imported.model),
+        len(tensors.get("tok_emb.weight", range(10))),
+    )
     assert (found.task.stop == "zero") == (vocabulary == 14)
-    assert {found.task.template[10], found.task.template[21]} == ({10, 11} if vocabulary == 14 else {0})
+    assert {found.task.template[10], found.task.template[21]} == (
+        {10, 11} if vocabulary == 14 else {0}
+    )
     if "out_proj.A" in "".join(tensors):
-        assert found.d_value == next(x for n, x in tensors.items() if n.endswith("out_proj.A")).shape[1]
+        assert (
+            found.d_value
+            == next(x for n, x in tensors.items() if n.endswith("out_proj.A")).shape[1]
+        )
 
 
 def test_stale_tensors_are_left_out_and_named(tmp_path: Path) -> None:
@@ -158,16 +193,22 @@ def test_stale_tensors_are_left_out_and_named(tmp_path: Path) -> None:
     stale = {"tok_arc_B": np.float32(9), "ln_f.weight": np.full(5, 7, np.float32)}
     stale[f"{A}v_proj.weight"] = np.ones((5, 2), np.float32)
     stale[f"{A}k_proj.weight"] = np.ones((4, 3), np.float32)
-    value = {"model_state_dict": {**tensors, **{n: np.asarray(x) for n, x in stale.items()}}, "config": config}
+    value = {
+        "model_state_dict": {**tensors, **{n: np.asarray(x) for n, x in stale.items()}},
+        "config": config,
+    }
     with_stale = import_file(saved(tmp_path / "stale.pt", value))
     without = import_file(saved(tmp_path / "m.pt", {"model_state_dict": tensors, "config": config}))
     for name, array in without.model.tensors.items():
         np.testing.assert_array_equal(with_stale.model.tensors[name], array)
     told = " ".join(with_stale.notes)
-    assert all(name in told for name in ("tok_arc_B", "ln_f.weight", "v_proj.weight", "k_proj.weight"))
+    assert all(
+        name in told for name in ("tok_arc_B", "ln_f.weight", "v_proj.weight", "k_proj.weight")
+    )
 
 
-# --- the others -------------------------------------------------------------------------------------------------------
+# --- the others
+# -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("layer", [False, True])
@@ -177,12 +218,22 @@ def test_spiral_adder(tmp_path: Path, spiral: bool, layer: bool) -> None:
     tensors = draw(
         {
             **({f"pos_{name}": () for name in SPIRAL} if spiral else {"digit_enc": (10, 3)}),
-            **{"z10_enc": (1, 3), "special_enc": (3, 3), "tok_emb.weight": (14, 3), "causal_mask": (1, 1, 34, 34)},
+            **{
+                "z10_enc": (1, 3),
+                "special_enc": (3, 3),
+                "tok_emb.weight": (14, 3),
+                "causal_mask": (1, 1, 34, 34),
+            },
             **{f"{x}_proj.weight": (6, 3) for x in "qkv"},
             **{"out_proj.weight": (6, 6), "head_proj.weight": (3, 6)},
             **{f"{name}.weight": (6,) for name in names},
             **({f"{name}.bias": (6,) for name in names} if layer else {}),
-            **{"ffn.0.weight": (2, 6), "ffn.0.bias": (2,), "ffn.2.weight": (6, 2), "ffn.2.bias": (6,)},
+            **{
+                "ffn.0.weight": (2, 6),
+                "ffn.0.bias": (2,),
+                "ffn.2.weight": (6, 2),
+                "ffn.2.bias": (6,),
+            },
         }
     )
     imported = import_file(saved(tmp_path / "m.pt", tensors))
@@ -197,13 +248,22 @@ def low_rank_file(tie: str, rms: bool, factored: bool, n_head: int = 1) -> dict[
     if tie == "none":
         qkv = {f"{block}attn.qkv.A": (d, 3), f"{block}attn.qkv.B": (3, 3 * d)}
     maps = {"attn.proj": (d, d), "mlp.fc1": (d, m), "mlp.fc2": (m, d)}
-    shapes: dict[str, tuple[int, ...]] = {"token_emb.weight": (14, d), "pos_emb.A": (33, 2), "pos_emb.B": (2, d), **qkv}
+    shapes: dict[str, tuple[int, ...]] = {
+        "token_emb.weight": (14, d),
+        "pos_emb.A": (33, 2),
+        "pos_emb.B": (2, d),
+        **qkv,
+    }
     for name, (i, o) in maps.items():
         shapes |= (
-            {f"{block}{name}.A": (i, 2), f"{block}{name}.B": (2, o)} if factored else {f"{block}{name}.weight": (o, i)}
+            {f"{block}{name}.A": (i, 2), f"{block}{name}.B": (2, o)}
+            if factored
+            else {f"{block}{name}.weight": (o, i)}
         )
     for name in (f"{block}ln1", f"{block}ln2", "ln_f"):
-        shapes |= {f"{name}.weight": (d,)} if rms else {f"{name}.weight": (d,), f"{name}.bias": (d,)}
+        shapes |= (
+            {f"{name}.weight": (d,)} if rms else {f"{name}.weight": (d,), f"{name}.bias": (d,)}
+        )
     tensors = draw(shapes)
     tensors["lm_head.weight"] = tensors["token_emb.weight"].copy()
     config = {"n_layer": 1, "n_head": n_head, "use_rmsnorm": rms, "tie_qkv": tie, "dropout": 0.0}
@@ -212,21 +272,38 @@ def low_rank_file(tie: str, rms: bool, factored: bool, n_head: int = 1) -> dict[
 
 @pytest.mark.parametrize(
     ("tie", "rms", "factored", "n_head"),
-    [("none", False, False, 1), ("none", False, True, 2), ("shareA_tieKV", True, True, 1), ("none", True, False, 2)],
+    [
+        ("none", False, False, 1),
+        ("none", False, True, 2),
+        ("shareA_tieKV", True, True, 1),
+        ("none", True, False, 2),
+    ],
 )
 def test_low_rank(tmp_path: Path, tie: str, rms: bool, factored: bool, n_head: int) -> None:
     value = low_rank_file(tie, rms, factored, n_head)
     imported = import_file(saved(tmp_path / "m.pt", value))
     assert imported.format == "low-rank-adder"
     assert sequence_config(imported.model).task.template[0] == "x9"
-    same_logits(imported, lambda tokens: oracles.low_rank(value["model_state"], tokens, value["model_config"]))
+    same_logits(
+        imported,
+        lambda tokens: oracles.low_rank(value["model_state"], tokens, value["model_config"]),
+    )
 
 
 def test_plain_adder(tmp_path: Path) -> None:
     d = 5
-    shapes: dict[str, tuple[int, ...]] = {"embed.weight": (14, d), "pos_embed.weight": (36, d), "lm_head_bias": (14,)}
+    shapes: dict[str, tuple[int, ...]] = {
+        "embed.weight": (14, d),
+        "pos_embed.weight": (36, d),
+        "lm_head_bias": (14,),
+    }
     shapes |= {f"block.{x}_proj.weight": (d, d) for x in "qkvo"} | {"block.ff_up.weight": (7, d)}
-    shapes |= {"block.ff_down.weight": (d, 7), "ln_f.weight": (d,), "block.ln1.weight": (d,), "block.ln2.weight": (d,)}
+    shapes |= {
+        "block.ff_down.weight": (d, 7),
+        "ln_f.weight": (d,),
+        "block.ln1.weight": (d,),
+        "block.ln2.weight": (d,),
+    }
     tensors = draw(shapes)
     imported = import_file(saved(tmp_path / "m.pt", tensors))
     assert sequence_config(imported.model).task.stop == "zero"
@@ -266,9 +343,13 @@ def test_arc_qwen(tmp_path: Path, tied: bool) -> None:
     shapes |= {f"block.attn.{x}_proj.weight": (4, 3) for x in ("qk" if tied else "qkv")}
     shapes |= {f"block.attn.{x}_norm.weight": (4,) for x in "qk"}
     shapes |= {} if tied else {"block.attn.o_proj.weight": (3, 4)}
-    shapes |= {f"block.mlp.{x}_proj.weight": (2, 3) for x in ("gate", "up")} | {"block.mlp.down_proj.weight": (3, 2)}
+    shapes |= {f"block.mlp.{x}_proj.weight": (2, 3) for x in ("gate", "up")} | {
+        "block.mlp.down_proj.weight": (3, 2)
+    }
     tensors = draw(shapes)
-    imported = import_file(saved(tmp_path / "m.pt", {"state_dict": tensors, "config": {"rope_theta": 5.0}}))
+    imported = import_file(
+        saved(tmp_path / "m.pt", {"state_dict": tensors, "config": {"rope_theta": 5.0}})
+    )
     assert (imported.format, sequence_config(imported.model).d_value) == ("arc-qwen-adder", 2)
     same_logits(imported, lambda tokens: oracles.qwen(tensors, tokens, 5.0))
     with pytest.raises(BadConfig, match="do not say rope_theta: give a config that has it"):
@@ -278,7 +359,12 @@ def test_arc_qwen(tmp_path: Path, tied: bool) -> None:
 def tied_qwen_tensors(d: int = 4, ff: int = 3) -> Tensors:
     norms = {f"{name}.weight": (d,) for name in ("norm1", "norm2", "norm_final")}
     norms |= {f"{name}_norm.weight": (4,) for name in "qk"}
-    reading = {"W_q.weight": (4, d), "W_kv.weight": (4, d), "W_gate.weight": (ff, d), "W_up.weight": (ff, d)}
+    reading = {
+        "W_q.weight": (4, d),
+        "W_kv.weight": (4, d),
+        "W_gate.weight": (ff, d),
+        "W_up.weight": (ff, d),
+    }
     return draw({"embedding.weight": (10, d), **norms, **reading, "W_down.weight": (d, ff)})
 
 
@@ -295,12 +381,21 @@ def test_tied_qwen(tmp_path: Path, d: int) -> None:
 
 
 def masked_tensors(fixed: str, d: int = 6) -> Tensors:
-    shapes: dict[str, tuple[int, ...]] = {"embed.weight": (12, d), "lm_head.weight": (12, d), "lm_head.bias": (12,)}
-    shapes |= {f"{x}_proj.weight": (d, d) for x in "qkvo"} | {"mlp_up.weight": (5, d), "mlp_up.bias": (5,)}
+    shapes: dict[str, tuple[int, ...]] = {
+        "embed.weight": (12, d),
+        "lm_head.weight": (12, d),
+        "lm_head.bias": (12,),
+    }
+    shapes |= {f"{x}_proj.weight": (d, d) for x in "qkvo"} | {
+        "mlp_up.weight": (5, d),
+        "mlp_up.bias": (5,),
+    }
     tensors = draw(shapes | {"mlp_down.weight": (d, 5)})
     rng = np.random.default_rng(5)
     seen = np.maximum(np.tril(rng.integers(0, 2, (3, 35, 35))), np.eye(35, dtype=int))
-    tensors[fixed] = np.where(seen > 0, rng.standard_normal((3, 35, 35)), -np.inf).astype(np.float32)
+    tensors[fixed] = np.where(seen > 0, rng.standard_normal((3, 35, 35)), -np.inf).astype(
+        np.float32
+    )
     return tensors
 
 
@@ -323,28 +418,44 @@ def test_masked(tmp_path: Path, name: str, fixed: str, norms: bool) -> None:
 
 
 def test_norms_without_weights_are_not_assumed(tmp_path: Path) -> None:
-    with pytest.raises(BadConfig, match="do not say whether the network has norms: give a config that has skip_norm"):
+    with pytest.raises(
+        BadConfig,
+        match="do not say whether the network has norms: give a config that has skip_norm",
+    ):
         import_file(saved(tmp_path / "model.pt", masked_tensors("fixed_mask")))
 
 
 def hooked_tensors(tokens: int, answers: int, positions: int, mlp: bool = True) -> Tensors:
     d, k, block = 6, 4, "blocks.0."
-    shapes: dict[str, tuple[int, ...]] = {"embed.W_E": (tokens, d), "pos_embed.W_pos": (positions, d)}
-    shapes |= {f"{block}attn.W_{x}": (2, d, k) for x in "QKV"} | {f"{block}attn.b_{x}": (2, k) for x in "QKV"}
+    shapes: dict[str, tuple[int, ...]] = {
+        "embed.W_E": (tokens, d),
+        "pos_embed.W_pos": (positions, d),
+    }
+    shapes |= {f"{block}attn.W_{x}": (2, d, k) for x in "QKV"} | {
+        f"{block}attn.b_{x}": (2, k) for x in "QKV"
+    }
     shapes |= {f"{block}attn.W_O": (2, k, d), f"{block}attn.b_O": (d,)}
     if mlp:
-        shapes |= {f"{block}mlp.W_in": (d, 5), f"{block}mlp.b_in": (5,), f"{block}mlp.W_out": (5, d)}
+        shapes |= {
+            f"{block}mlp.W_in": (d, 5),
+            f"{block}mlp.b_in": (5,),
+            f"{block}mlp.W_out": (5, d),
+        }
         shapes |= {f"{block}mlp.b_out": (d,)}
     return draw(shapes | {"unembed.W_U": (d, answers), "unembed.b_U": (answers,)})
 
 
 def test_running_sums_of_transformer_lens(tmp_path: Path) -> None:
     tensors = hooked_tensors(11, 3, 5)
-    path = saved(tmp_path / "m.pt", {**tensors, "blocks.0.attn.mask": np.tril(np.ones((5, 5), dtype=bool))})
+    path = saved(
+        tmp_path / "m.pt", {**tensors, "blocks.0.attn.mask": np.tril(np.ones((5, 5), dtype=bool))}
+    )
     imported = import_file(path, hints=Hints(task="cumsum-sign:5", activation="relu"))
     assert imported.format == "transformer-lens-sequence"
     same_logits(imported, lambda tokens: oracles.hooked(tensors, tokens, numbers=5))
-    with pytest.raises(BadConfig, match=r"where it reads 5 numbers, give task=cumsum-sign:5 or max:5"):
+    with pytest.raises(
+        BadConfig, match=r"where it reads 5 numbers, give task=cumsum-sign:5 or max:5"
+    ):
         import_file(path)
     with pytest.raises(BadConfig, match="do not say the activation"):
         import_file(path, hints=Hints(task="cumsum-sign:5"))
@@ -356,13 +467,16 @@ def test_running_sums_of_transformer_lens(tmp_path: Path) -> None:
 @pytest.mark.parametrize("norm", [None, "LNPre"])
 def test_the_largest_of_four(tmp_path: Path, norm: str | None) -> None:
     tensors = hooked_tensors(8, 8, 4, mlp=False)
-    (tmp_path / "config_m.json").write_text(json.dumps({"task": "max:4", "normalization_type": norm}))
+    (tmp_path / "config_m.json").write_text(
+        json.dumps({"task": "max:4", "normalization_type": norm})
+    )
     imported = import_file(saved(tmp_path / "m.pt", tensors))
     same_logits(imported, lambda tokens: oracles.hooked(tensors, tokens, norm=norm is not None))
     assert sequence_config(imported.model).d_mlp == 0
 
 
-# --- what every reader does -------------------------------------------------------------------------------------------
+# --- what every reader does
+# -------------------------------------------------------------------------------------------
 
 
 def test_our_own_file_gives_back_what_was_read(tmp_path: Path) -> None:
@@ -375,7 +489,9 @@ def test_our_own_file_gives_back_what_was_read(tmp_path: Path) -> None:
 
 def test_a_sample_is_counted_and_said(tmp_path: Path) -> None:
     value = low_rank_file("none", True, False)
-    run = quadlens("import", str(saved(tmp_path / "m.pt", value)), "-o", str(tmp_path / "m.safetensors"))
+    run = quadlens(
+        "import", str(saved(tmp_path / "m.pt", value)), "-o", str(tmp_path / "m.safetensors")
+    )
     imported = import_file(tmp_path / "m.pt")
     words = sample_words(expand(sequence_config(imported.model)))
     assert imported.correct == answered_right(imported.model, words).sum()
@@ -385,7 +501,11 @@ def test_a_sample_is_counted_and_said(tmp_path: Path) -> None:
 
 
 def test_half_of_the_sample_is_full_of_carries(tmp_path: Path) -> None:
-    task = expand(sequence_config(import_file(saved(tmp_path / "m.pt", low_rank_file("none", True, False))).model))
+    task = expand(
+        sequence_config(
+            import_file(saved(tmp_path / "m.pt", low_rank_file("none", True, False))).model
+        )
+    )
     words = sample_words(task, 400)
     carries = task.trace(words)
     assert carries[:200, 1:].mean() == pytest.approx(0.5, abs=0.05)
@@ -395,10 +515,13 @@ def test_half_of_the_sample_is_full_of_carries(tmp_path: Path) -> None:
 def test_refusals(tmp_path: Path) -> None:
     tensors, config = micro("75p")
 
-    def refused(text: str, tensors: Tensors = tensors, hints: Hints | None = None, **changed: Any) -> None:
+    def refused(
+        text: str, tensors: Tensors = tensors, hints: Hints | None = None, **changed: Any
+    ) -> None:
         with pytest.raises(QuadlensError, match=text):
             import_file(
-                saved(tmp_path / "m.pt", {"model_state_dict": tensors, "config": config | changed}), hints=hints
+                saved(tmp_path / "m.pt", {"model_state_dict": tensors, "config": config | changed}),
+                hints=hints,
             )
 
     refused("alibi is True in its config; quadlens reads False", alibi=True)
@@ -406,13 +529,23 @@ def test_refusals(tmp_path: Path) -> None:
     refused("n_heads in its config is str, expected int", n_heads="1")
     refused("a width of 5 cannot be 2 heads", n_heads=2)
     refused("unknown tensors: extra", {**tensors, "extra": np.ones(3, np.float32)})
-    refused("missing tensors: spiral_phase", {k: v for k, v in tensors.items() if k != "spiral_phase"})
-    refused(r"head_proj.weight has shape \(2,\)", {**tensors, "head_proj.weight": np.ones(2, np.float32)})
+    refused(
+        "missing tensors: spiral_phase", {k: v for k, v in tensors.items() if k != "spiral_phase"}
+    )
+    refused(
+        r"head_proj.weight has shape \(2,\)",
+        {**tensors, "head_proj.weight": np.ones(2, np.float32)},
+    )
     refused("expected floats", {**tensors, "z_hi_pos": np.ones((1, 3), np.int64)})
     refused("expected finite weights", {**tensors, "z_hi_pos": np.full((1, 3), np.nan, np.float32)})
-    refused("two tensors are its q_proj.weight", {**tensors, "q_proj.weight": np.ones((5, 3), np.float32)})
+    refused(
+        "two tensors are its q_proj.weight",
+        {**tensors, "q_proj.weight": np.ones((5, 3), np.float32)},
+    )
     refused("p was given, which a network on sequences does not have", hints=Hints(p=7))
-    refused("activation is relu by the setting but gelu by the program", hints=Hints(activation="relu"))
+    refused(
+        "activation is relu by the setting but gelu by the program", hints=Hints(activation="relu")
+    )
     refused("the task is max:4 by the setting task but add:10", hints=Hints(task="max:4"))
     with pytest.raises(BadConfig, match="do not say which weights are tied, nor n_heads"):
         import_file(saved(tmp_path / "m.pt", {"model_state_dict": tensors}))
@@ -426,7 +559,10 @@ def test_refusals(tmp_path: Path) -> None:
 def test_damaged_files_are_refused_or_read() -> None:
     """Tensors left out, turned, emptied, of integers, NaN or huge: an error of ours, or a network; nothing else."""
     states: list[tuple[dict[str, Any], dict[str, Any]]] = [
-        *(({"model_state_dict": t, "config": c}, {}) for t, c in (micro("57p"), micro("170p"), micro("226p"))),
+        *(
+            ({"model_state_dict": t, "config": c}, {})
+            for t, c in (micro("57p"), micro("170p"), micro("226p"))
+        ),
         (low_rank_file("none", False, True, 2), {}),
         (low_rank_file("shareA_tieKV", True, True), {}),
         (qwen_tensors(), {}),
@@ -456,7 +592,8 @@ def test_damaged_files_are_refused_or_read() -> None:
     assert read > 0
 
 
-# --- .npz -------------------------------------------------------------------------------------------------------------
+# --- .npz
+# -------------------------------------------------------------------------------------------------------------
 
 
 def npz_of(record: bytes, compression: int = zipfile.ZIP_STORED) -> bytes:
@@ -471,7 +608,11 @@ def npy(header: str, content: bytes = b"") -> bytes:
 
 
 def test_arrays_are_read_whatever_their_order(tmp_path: Path) -> None:
-    arrays = {"a": np.arange(6.0).reshape(2, 3), "b": np.asfortranarray(np.arange(6).reshape(2, 3)), "c": np.float32(3)}
+    arrays = {
+        "a": np.arange(6.0).reshape(2, 3),
+        "b": np.asfortranarray(np.arange(6).reshape(2, 3)),
+        "c": np.float32(3),
+    }
     np.savez(tmp_path / "m.npz", **{**arrays, "d": np.arange(3, dtype=">f4")})  # type: ignore[arg-type]
     tensors = read_checkpoint(tmp_path / "m.npz").tensors
     for name, array in arrays.items():
@@ -483,13 +624,28 @@ def test_arrays_are_read_whatever_their_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        (npz_of(npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", b"x" * 8)), "expected numbers"),
-        (npz_of(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000,)}")), "has 0 bytes"),
-        (npz_of(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", b"x" * 4)), "bytes, which its shape"),
-        (npz_of(npy("{'descr': '<c16', 'fortran_order': False, 'shape': (1,)}", b"x" * 16)), "expected numbers"),
+        (
+            npz_of(npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", b"x" * 8)),
+            "expected numbers",
+        ),
+        (
+            npz_of(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000,)}")),
+            "has 0 bytes",
+        ),
+        (
+            npz_of(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", b"x" * 4)),
+            "bytes, which its shape",
+        ),
+        (
+            npz_of(npy("{'descr': '<c16', 'fortran_order': False, 'shape': (1,)}", b"x" * 16)),
+            "expected numbers",
+        ),
         (npz_of(npy("__import__('os').abort()")), "no array that NumPy wrote"),
         (npz_of(b""), "no array that NumPy wrote"),
-        (npz_of(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}", b"x" * 4), 8), "a compressed zip"),
+        (
+            npz_of(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}", b"x" * 4), 8),
+            "a compressed zip",
+        ),
         (npz_of(b"x" * 99)[:60], "cut or damaged"),
     ],
     ids=range(8),
@@ -500,19 +656,28 @@ def test_npz_that_is_refused(tmp_path: Path, content: bytes, text: str) -> None:
         import_file(tmp_path / "m.npz")
 
 
-# --- the files themselves ---------------------------------------------------------------------------------------------
+# --- the files themselves
+# ---------------------------------------------------------------------------------------------
 
 PUBLIC: dict[str, tuple[Hints, Callable[[Any, np.ndarray], np.ndarray]]] = {
     **{
         f"microadder_{n}p.pt": (
             Hints(),
-            lambda c, x: oracles.split_stream(c.tensors, x, c.extras["config"]["n_heads"], c.extras["config"]),
+            lambda c, x: oracles.split_stream(
+                c.tensors, x, c.extras["config"]["n_heads"], c.extras["config"]
+            ),
         )
         for n in (57, 75, 100, 133, 226)
     },
     "jackcai_234.pt": (Hints(), lambda c, x: oracles.split_stream(c.tensors, x, 2, {})),
-    "yinglunz_456p_s43.pt": (Hints(), lambda c, x: oracles.low_rank(c.tensors, x, c.extras["model_config"])),
-    "rezabyt_311p.pt": (Hints(), lambda c, x: oracles.low_rank(c.tensors, x, c.extras["model_config"])),
+    "yinglunz_456p_s43.pt": (
+        Hints(),
+        lambda c, x: oracles.low_rank(c.tensors, x, c.extras["model_config"]),
+    ),
+    "rezabyt_311p.pt": (
+        Hints(),
+        lambda c, x: oracles.low_rank(c.tensors, x, c.extras["model_config"]),
+    ),
     "staghado_122_lbfgs.npz": (Hints(), lambda c, x: oracles.qwen(c.tensors, x)),
     "staghado_137.npz": (Hints(), lambda c, x: oracles.qwen(c.tensors, x)),
     "vijec_52p.pt": (Hints(), lambda c, x: oracles.qwen(c.tensors, x, 3.0)),

@@ -45,13 +45,29 @@ def test_a_row_says_what_was_proved(table: Any) -> None:
     summary |= {"margin_lower_bound": 0.96688, "margin_attained": 1.00277}
 
     def cells() -> list[str]:
-        about = {"repository": "someone/adders", "path": "kept/best_57.pt", "stated": "100 %", "seconds": "2.1"}
+        about = {
+            "repository": "someone/adders",
+            "path": "kept/best_57.pt",
+            "stated": "100 %",
+            "seconds": "2.1",
+        }
         about |= {"drawn": "20000", "drawn_wrong": "1"}
         row = dict.fromkeys(table.FIELDS, "") | about | table.facts(summary)
-        return table.line({name: str(value) for name, value in row.items()}).strip("| ").split(" | ")
+        return (
+            table.line({name: str(value) for name, value in row.items()}).strip("| ").split(" | ")
+        )
 
     name = "someone: `best_57.pt`"
-    assert cells() == [name, "100 %", "19,999", "**right on all**", "≥ 0.9668, attained 1.003", "0", "2.1", "–"]
+    assert cells() == [
+        name,
+        "100 %",
+        "19,999",
+        "**right on all**",
+        "≥ 0.9668, attained 1.003",
+        "0",
+        "2.1",
+        "–",
+    ]
     summary |= {"verdict": "PARTLY", "wrong_inputs": [0, 1234567]}
     assert cells()[3:6] == ["PARTLY", "", "at most 1.235·10^6"]
     summary |= {"verdict": "WRONG", "wrong_inputs": [7, 270_000_000_001]}
@@ -66,7 +82,10 @@ def test_a_row_takes_its_place(table: Any, tmp_path: Path) -> None:
     for path, verdict in (("a.pt", "WRONG"), ("b.pt", "CERTIFIED"), ("a.pt", "PARTLY")):
         table.update({"repository": "o/n", "path": path, "verdict": verdict}, data)
     rows = list(csv.DictReader(data.read_text(encoding="utf-8").splitlines()))
-    assert [(row["path"], row["verdict"]) for row in rows] == [("a.pt", "PARTLY"), ("b.pt", "CERTIFIED")]
+    assert [(row["path"], row["verdict"]) for row in rows] == [
+        ("a.pt", "PARTLY"),
+        ("b.pt", "CERTIFIED"),
+    ]
 
 
 def test_weights_are_read_from_a_programs_text(table: Any, tmp_path: Path) -> None:
@@ -96,7 +115,12 @@ def test_counts_are_those_of_the_rows(table: Any, tmp_path: Path) -> None:
         about = {"repository": "o/n", "path": f"{verdict}{wrong}{stated}.pt", "verdict": verdict}
         return about | {"stated": stated, "drawn": drawn, "drawn_wrong": wrong}
 
-    rows = [row("CERTIFIED", 0), row("WRONG", 0, "100 %"), row("WRONG", 10, "100.00 % in a table"), row("WRONG", 11)]
+    rows = [
+        row("CERTIFIED", 0),
+        row("WRONG", 0, "100 %"),
+        row("WRONG", 10, "100.00 % in a table"),
+        row("WRONG", 11),
+    ]
     data = tmp_path / "adders.csv"
     for one in rows:
         table.update(one, data)
@@ -129,11 +153,23 @@ def test_the_networks_of_the_board_are_as_the_rows_say(table: Any) -> None:
     verdict = {(row["repository"], row["path"]): row["verdict"] for row in rows}
     words = {"CERTIFIED": "right on all", "WRONG": "wrong"}
     decided = {
-        (str(fact["board"]), fact["repository"].partition("/")[0], words[verdict[fact["repository"], fact["path"]]])
+        (
+            str(fact["board"]),
+            fact["repository"].partition("/")[0],
+            words[verdict[fact["repository"], fact["path"]]],
+        )
         for fact in facts
         if "board" in fact
     }
-    section = (ROOT / "docs" / "sequences.md").read_text(encoding="utf-8").partition("### The trained networks")[2]
-    listed = [line.strip("| ").split(" | ") for line in section.splitlines() if re.match(r"\| \d", line)]
-    assert {(cells[0], cells[1], cells[4]) for cells in listed if cells[4] in words.values()} == decided
+    section = (
+        (ROOT / "docs" / "sequences.md")
+        .read_text(encoding="utf-8")
+        .partition("### The trained networks")[2]
+    )
+    listed = [
+        line.strip("| ").split(" | ") for line in section.splitlines() if re.match(r"\| \d", line)
+    ]
+    assert {
+        (cells[0], cells[1], cells[4]) for cells in listed if cells[4] in words.values()
+    } == decided
     assert sum(len(cells[0].split(", ")) for cells in listed) == 29

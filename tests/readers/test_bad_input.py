@@ -50,23 +50,54 @@ NANDA = torch_file(nanda_state_dict(8, 3))
 READING: list[tuple[str, bytes, str]] = [
     ("empty", b"", "is empty; get the file again"),
     ("truncated", model_bytes()[:-7], "is not a readable safetensors file (cut or damaged)"),
-    ("bit-flipped", flipped(model_bytes()), "is damaged: its weights or config do not match its checksum"),
-    ("text", b"hello, world, this is no model", "is not a readable safetensors file (cut or damaged)"),
-    ("torch", torch_file(tl_state_dict()), "is a PyTorch file, not a safetensors file; read other people's"),
+    (
+        "bit-flipped",
+        flipped(model_bytes()),
+        "is damaged: its weights or config do not match its checksum",
+    ),
+    (
+        "text",
+        b"hello, world, this is no model",
+        "is not a readable safetensors file (cut or damaged)",
+    ),
+    (
+        "torch",
+        torch_file(tl_state_dict()),
+        "is a PyTorch file, not a safetensors file; read other people's",
+    ),
 ]
 
 
 @pytest.mark.parametrize("command", ["evaluate", "explain"])
-@pytest.mark.parametrize(("name", "content", "message"), READING, ids=[name for name, *_ in READING])
-def test_files_that_are_no_models(folder: Path, command: str, name: str, content: bytes, message: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "content", "message"), READING, ids=[name for name, *_ in READING]
+)
+def test_files_that_are_no_models(
+    folder: Path, command: str, name: str, content: bytes, message: str
+) -> None:
     (folder / "bad.safetensors").write_bytes(content)
     refused(quadlens(command, "bad.safetensors"), message)
 
 
 IMPORTS: list[tuple[str, bytes, tuple[str, ...], str]] = [
-    ("truncated zip", torch_file(tl_state_dict())[:-40], (), "is cut or damaged: its zip cannot be read"),
-    ("flipped zip", torch_file(tl_state_dict()).replace(b"embed.W_E", b"embed.W_F"), (), "is cut or damaged"),
-    ("flipped safetensors", flipped(model_bytes()), (), "is damaged: its weights or config do not match"),
+    (
+        "truncated zip",
+        torch_file(tl_state_dict())[:-40],
+        (),
+        "is cut or damaged: its zip cannot be read",
+    ),
+    (
+        "flipped zip",
+        torch_file(tl_state_dict()).replace(b"embed.W_E", b"embed.W_F"),
+        (),
+        "is cut or damaged",
+    ),
+    (
+        "flipped safetensors",
+        flipped(model_bytes()),
+        (),
+        "is damaged: its weights or config do not match",
+    ),
     (
         "nan",
         torch_file(edited({"blocks.0.mlp.W_in": NAN})),
@@ -112,16 +143,43 @@ IMPORTS: list[tuple[str, bytes, tuple[str, ...], str]] = [
         HALF,
         "by the setting attention, but by the checkpoint's own W_Q and W_K head ",
     ),
-    ("no activation", torch_file(tl_state_dict()), HALF[:2], "give --activation NAME (relu, abs, square, "),
-    ("no attention", torch_file(tl_state_dict()), HALF[2:], "do not say the attention: it is not in the weights"),
-    ("attention flag", torch_file(tl_state_dict()), ("--attention", "half"), "attention 'half' is not understood"),
+    (
+        "no activation",
+        torch_file(tl_state_dict()),
+        HALF[:2],
+        "give --activation NAME (relu, abs, square, ",
+    ),
+    (
+        "no attention",
+        torch_file(tl_state_dict()),
+        HALF[2:],
+        "do not say the attention: it is not in the weights",
+    ),
+    (
+        "attention flag",
+        torch_file(tl_state_dict()),
+        ("--attention", "half"),
+        "attention 'half' is not understood",
+    ),
     ("no format", torch_file({"hello": random(2)}), (), "is in no known format"),
-    ("unknown format", torch_file(tl_state_dict()), ("--format", "word"), "format 'word' is not known"),
-    ("config", torch_file(tl_state_dict()), ("--config", "absent.json"), "cannot read the config absent.json"),
+    (
+        "unknown format",
+        torch_file(tl_state_dict()),
+        ("--format", "word"),
+        "format 'word' is not known",
+    ),
+    (
+        "config",
+        torch_file(tl_state_dict()),
+        ("--config", "absent.json"),
+        "cannot read the config absent.json",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("name", "content", "flags", "message"), IMPORTS, ids=[name for name, *_ in IMPORTS])
+@pytest.mark.parametrize(
+    ("name", "content", "flags", "message"), IMPORTS, ids=[name for name, *_ in IMPORTS]
+)
 def test_checkpoints_that_cannot_be_read(
     folder: Path, name: str, content: bytes, flags: tuple[str, ...], message: str
 ) -> None:
@@ -130,9 +188,13 @@ def test_checkpoints_that_cannot_be_read(
     assert os.listdir(folder) == ["bad.pt"]
 
 
-@pytest.mark.parametrize("wrap", [_zip_of, lambda content: content], ids=["in a torch file", "bare"])
+@pytest.mark.parametrize(
+    "wrap", [_zip_of, lambda content: content], ids=["in a torch file", "bare"]
+)
 @pytest.mark.parametrize("flags", [(), ("--format", "gbmi"), ("--debug",)])
-def test_a_pickle_that_would_run_code(folder: Path, wrap: Callable[[bytes], bytes], flags: tuple[str, ...]) -> None:
+def test_a_pickle_that_would_run_code(
+    folder: Path, wrap: Callable[[bytes], bytes], flags: tuple[str, ...]
+) -> None:
     canary = folder / "canary"
     value = {"model": {"W": Canary(os.mkdir, str(canary))}, "run_config": {}}
     (folder / "bad.pt").write_bytes(wrap(pickle.dumps(value, 2)))
@@ -149,9 +211,18 @@ def test_a_pickle_that_would_run_code(folder: Path, wrap: Callable[[bytes], byte
 
 
 def test_builds_that_make_no_sense(folder: Path) -> None:
-    refused(quadlens("build", "--p", "58", "-o", OUTPUT), "p = 58 is not supported; expected an odd modulus")
-    refused(quadlens("build", "--keys", "three", "-o", OUTPUT), "--keys 'three' is not a list of integers")
-    refused(quadlens("build", "--keys", "3,40", "-o", OUTPUT), "keys [3, 40] are not distinct frequencies in 1 … 29")
+    refused(
+        quadlens("build", "--p", "58", "-o", OUTPUT),
+        "p = 58 is not supported; expected an odd modulus",
+    )
+    refused(
+        quadlens("build", "--keys", "three", "-o", OUTPUT),
+        "--keys 'three' is not a list of integers",
+    )
+    refused(
+        quadlens("build", "--keys", "3,40", "-o", OUTPUT),
+        "keys [3, 40] are not distinct frequencies in 1 … 29",
+    )
     assert os.listdir(folder) == []
 
 
@@ -159,7 +230,10 @@ def _unwritable(folder: Path) -> list[tuple[str, str]]:
     (folder / "plain").write_text("a file")
     (folder / "directory").mkdir()
     return [
-        ("absent/out", "cannot write absent/out: No such file or directory; choose a directory that exists"),
+        (
+            "absent/out",
+            "cannot write absent/out: No such file or directory; choose a directory that exists",
+        ),
         ("plain/out", "cannot write plain/out: Not a directory"),
         ("directory", "cannot write directory: it is a directory; give a file name"),
         ("/dev/null", "cannot write /dev/null: it is not a regular file"),
@@ -172,9 +246,14 @@ def test_outputs_that_cannot_be_written(folder: Path) -> None:
     targets = _unwritable(folder)
     before = sorted(os.listdir(folder))
     for target, message in targets:
-        refused(quadlens("build", "--p", "7", "--keys", "1,2", "--neurons", "12", "-o", target), message)
+        refused(
+            quadlens("build", "--p", "7", "--keys", "1,2", "--neurons", "12", "-o", target), message
+        )
         refused(quadlens("import", "m.pt", *HALF, "-o", target), message)
-        refused(quadlens("export", "m.safetensors", "--format", "transformer-lens", "-o", target), message)
+        refused(
+            quadlens("export", "m.safetensors", "--format", "transformer-lens", "-o", target),
+            message,
+        )
     assert sorted(os.listdir(folder)) == before
     assert os.listdir(folder / "directory") == []
     assert not Path("/dev/null").is_file()
@@ -197,7 +276,10 @@ def test_exports_that_cannot_be_expressed(folder: Path) -> None:
             quadlens("export", "m.safetensors", "--format", name, "-o", OUTPUT),
             f"format '{name}' is read, not written",
         )
-    refused(quadlens("export", "m.safetensors", "--format", "word", "-o", OUTPUT), "format 'word' is not known")
+    refused(
+        quadlens("export", "m.safetensors", "--format", "word", "-o", OUTPUT),
+        "format 'word' is not known",
+    )
     refused(
         quadlens("export", "absent", "--format", "onnx", "-o", OUTPUT),
         "absent: no such file; bundled models are",
@@ -213,7 +295,13 @@ def test_too_many_pairs(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [("evaluate", "--nonsense"), ("nonsense",), ("build",), ("import", "x.pt"), ("evaluate", "m", "--sample", "0")],
+    [
+        ("evaluate", "--nonsense"),
+        ("nonsense",),
+        ("build",),
+        ("import", "x.pt"),
+        ("evaluate", "m", "--sample", "0"),
+    ],
 )
 def test_usage_errors(folder: Path, words: tuple[str, ...]) -> None:
     run = quadlens(*words)
@@ -222,7 +310,9 @@ def test_usage_errors(folder: Path, words: tuple[str, ...]) -> None:
     assert run.out == ""
 
 
-def test_bugs_are_reported_without_a_stack_trace(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bugs_are_reported_without_a_stack_trace(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import quadlens.network.bundled as room
 
     def broken(model: object) -> None:
@@ -240,7 +330,9 @@ def test_bugs_are_reported_without_a_stack_trace(folder: Path, monkeypatch: pyte
 def test_config_files_at_the_command_line(folder: Path) -> None:
     (folder / "m.pt").write_bytes(torch_file(nanda_state_dict(7, 2)))
     (folder / "c.json").write_text(json.dumps({"C": 7, "attn_coeff": 0, "act_fn": "ReLU"}))
-    conflict = quadlens("import", "m.pt", "--config", "c.json", "--attention", "0.5,0.5", "-o", OUTPUT)
+    conflict = quadlens(
+        "import", "m.pt", "--config", "c.json", "--attention", "0.5,0.5", "-o", OUTPUT
+    )
     refused(
         conflict,
         "attention is 0.5, 0.5 by the setting attention but 1.0, 1.0 by attn_coeff in c.json; correct one",

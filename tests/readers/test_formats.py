@@ -61,16 +61,22 @@ def assert_same_logits(model: Weights, expected: np.ndarray) -> None:
 
 def same_weights(x: Weights, y: Weights) -> bool:
     return x.config == y.config and all(
-        x.tensors[n].dtype == a.dtype and np.array_equal(x.tensors[n], a) for n, a in y.tensors.items()
+        x.tensors[n].dtype == a.dtype and np.array_equal(x.tensors[n], a)
+        for n, a in y.tensors.items()
     )
 
 
 def token_rows(equals: int | None = None, offset: int = 0) -> np.ndarray:
     pairs = all_pairs(P) + np.array([0, offset])
-    return pairs if equals is None else np.concatenate([pairs, np.full((len(pairs), 1), equals)], axis=1)
+    return (
+        pairs
+        if equals is None
+        else np.concatenate([pairs, np.full((len(pairs), 1), equals)], axis=1)
+    )
 
 
-# --- each project's layout and forward pass ---------------------------------------------------------------------------
+# --- each project's layout and forward pass
+# ---------------------------------------------------------------------------
 
 
 def tl_state_dict(vocab: int = P + 1, out: int = P, n_ctx: int = 3) -> Tensors:
@@ -93,11 +99,21 @@ def tl_state_dict(vocab: int = P + 1, out: int = P, n_ctx: int = 3) -> Tensors:
     }
 
 
-def tl_middle(tensors: Tensors, tokens: np.ndarray, attention: tuple[float, ...] | None) -> np.ndarray:
+def tl_middle(
+    tensors: Tensors, tokens: np.ndarray, attention: tuple[float, ...] | None
+) -> np.ndarray:
     """HookedTransformer's residual stream after attention, its pattern replaced by `attention` unless that is None."""
-    t = double({k.removeprefix("blocks.0."): v for k, v in tensors.items() if "mask" not in k and "IGNORE" not in k})
+    t = double(
+        {
+            k.removeprefix("blocks.0."): v
+            for k, v in tensors.items()
+            if "mask" not in k and "IGNORE" not in k
+        }
+    )
     x = t["embed.W_E"][tokens] + t["pos_embed.W_pos"][: tokens.shape[1]]
-    q, k, v = (np.einsum("bsd,hdk->bhsk", x, t[f"attn.W_{n}"]) + t[f"attn.b_{n}"][:, None] for n in "QKV")
+    q, k, v = (
+        np.einsum("bsd,hdk->bhsk", x, t[f"attn.W_{n}"]) + t[f"attn.b_{n}"][:, None] for n in "QKV"
+    )
     pattern = softmax(np.einsum("bhk,bhsk->bhs", q[:, :, -1], k) / np.sqrt(DH))
     pattern = pattern if attention is None else np.broadcast_to(np.array(attention), pattern.shape)
     z = np.einsum("bhs,bhsk->bhk", pattern, v)
@@ -106,12 +122,20 @@ def tl_middle(tensors: Tensors, tokens: np.ndarray, attention: tuple[float, ...]
 
 def tl_end(tensors: Tensors, middle: np.ndarray) -> np.ndarray:
     """HookedTransformer after attention."""
-    t = double({k.removeprefix("blocks.0."): v for k, v in tensors.items() if "mask" not in k and "IGNORE" not in k})
+    t = double(
+        {
+            k.removeprefix("blocks.0."): v
+            for k, v in tensors.items()
+            if "mask" not in k and "IGNORE" not in k
+        }
+    )
     final = middle + relu(middle @ t["mlp.W_in"] + t["mlp.b_in"]) @ t["mlp.W_out"] + t["mlp.b_out"]
     return (final @ t["unembed.W_U"] + t["unembed.b_U"])[:, :P]
 
 
-def tl_logits(tensors: Tensors, tokens: np.ndarray, attention: tuple[float, ...] | None) -> np.ndarray:
+def tl_logits(
+    tensors: Tensors, tokens: np.ndarray, attention: tuple[float, ...] | None
+) -> np.ndarray:
     """HookedTransformer with the pattern of the last position replaced by `attention` (None: its own softmax)."""
     return tl_end(tensors, tl_middle(tensors, tokens, attention))
 
@@ -120,7 +144,9 @@ def tl_patterns(tensors: Tensors, tokens: np.ndarray) -> np.ndarray:
     """HookedTransformer's attention at the last position."""
     t = double({k.removeprefix("blocks.0."): v for k, v in tensors.items() if "mask" not in k})
     x = t["embed.W_E"][tokens] + t["pos_embed.W_pos"][: tokens.shape[1]]
-    q, k = (np.einsum("bsd,hdk->bhsk", x, t[f"attn.W_{n}"]) + t[f"attn.b_{n}"][:, None] for n in "QK")
+    q, k = (
+        np.einsum("bsd,hdk->bhsk", x, t[f"attn.W_{n}"]) + t[f"attn.b_{n}"][:, None] for n in "QK"
+    )
     return softmax(np.einsum("bhk,bhsk->bhs", q[:, :, -1], k) / np.sqrt(DH))
 
 
@@ -146,16 +172,28 @@ def nanda_logits(tensors: Tensors, tokens: np.ndarray, coeff: float = 1.0) -> np
     x = t["embed.W_E"][:, tokens].transpose(1, 2, 0) + t["pos_embed.W_pos"][: tokens.shape[1]]
     k, q, v = (np.einsum("hkd,bsd->bhsk", t[f"attn.W_{n}"], x) for n in "KQV")
     scores = np.einsum("bhk,bhsk->bhs", q[:, :, -1], k) / np.sqrt(DH)
-    z = np.einsum("bhs,bhsk->bhk", softmax(scores) * coeff + (1 - coeff), v).reshape(len(tokens), H * DH)
+    z = np.einsum("bhs,bhsk->bhk", softmax(scores) * coeff + (1 - coeff), v).reshape(
+        len(tokens), H * DH
+    )
     middle = x[:, -1] + z @ t["attn.W_O"].T
-    final = middle + relu(middle @ t["mlp.W_in"].T + t["mlp.b_in"]) @ t["mlp.W_out"].T + t["mlp.b_out"]
+    final = (
+        middle + relu(middle @ t["mlp.W_in"].T + t["mlp.b_in"]) @ t["mlp.W_out"].T + t["mlp.b_out"]
+    )
     return (final @ t["unembed.W_U"])[:, :P]
 
 
 def linear_state_dict(layout: str) -> Tensors:
     attn, mlp, tail = {
-        "raw": ("layers.0.attn.", ("layers.0.mlp.fc_in", "layers.0.mlp.fc_out"), ("tok_embed", "pos", "head")),
-        "bridge": ("blocks.0.attn.", ("blocks.0.mlp.in", "blocks.0.mlp.out"), ("embed", "pos_embed", "unembed")),
+        "raw": (
+            "layers.0.attn.",
+            ("layers.0.mlp.fc_in", "layers.0.mlp.fc_out"),
+            ("tok_embed", "pos", "head"),
+        ),
+        "bridge": (
+            "blocks.0.attn.",
+            ("blocks.0.mlp.in", "blocks.0.mlp.out"),
+            ("embed", "pos_embed", "unembed"),
+        ),
     }[layout]
     tensors = {f"{attn}{x}.weight": random(H * DH, D, seed=i) for i, x in enumerate("qkv")}
     tensors |= {f"{attn}{x}.bias": random(H * DH, seed=i) for i, x in enumerate("qkv")}
@@ -172,16 +210,29 @@ def linear_state_dict(layout: str) -> Tensors:
 
 def linear_logits(tensors: Tensors, tokens: np.ndarray, attention: tuple[float, ...]) -> np.ndarray:
     """nn.Linear everywhere: y = x Wᵀ + b."""
-    rename = {"tok_embed": "embed", "pos": "pos_embed", "head": "unembed", "fc_in": "in", "fc_out": "out"}
+    rename = {
+        "tok_embed": "embed",
+        "pos": "pos_embed",
+        "head": "unembed",
+        "fc_in": "in",
+        "fc_out": "out",
+    }
     t = {}
     for name, array in double(tensors).items():
-        parts = [rename.get(part, part) for part in name.removeprefix("layers.0.").removeprefix("blocks.0.").split(".")]
+        parts = [
+            rename.get(part, part)
+            for part in name.removeprefix("layers.0.").removeprefix("blocks.0.").split(".")
+        ]
         t[".".join(parts)] = array
     x = t["embed.weight"][tokens] + t["pos_embed.weight"][: tokens.shape[1]]
     v = x @ t["attn.v.weight"].T + t["attn.v.bias"]
     z = np.einsum("s,bsk->bk", np.array(attention), v)
     middle = x[:, -1] + z @ t["attn.o.weight"].T + t["attn.o.bias"]
-    final = middle + relu(middle @ t["mlp.in.weight"].T + t["mlp.in.bias"]) @ t["mlp.out.weight"].T + t["mlp.out.bias"]
+    final = (
+        middle
+        + relu(middle @ t["mlp.in.weight"].T + t["mlp.in.bias"]) @ t["mlp.out.weight"].T
+        + t["mlp.out.bias"]
+    )
     return final @ t["unembed.weight"].T + t.get("unembed.bias", np.zeros(P))
 
 
@@ -204,10 +255,14 @@ containers = pytest.mark.parametrize("container", ["torch", "safetensors"])
 def blind(tensors: Tensors) -> Tensors:
     """The same with queries and keys of zero, so that attention looks at nothing."""
     looks = re.compile(r"attn\.(W_Q|W_K|b_Q|b_K|[qk]\.weight|[qk]\.bias)$")
-    return {name: np.zeros_like(array) if looks.search(name) else array for name, array in tensors.items()}
+    return {
+        name: np.zeros_like(array) if looks.search(name) else array
+        for name, array in tensors.items()
+    }
 
 
-# --- import -----------------------------------------------------------------------------------------------------------
+# --- import
+# -----------------------------------------------------------------------------------------------------------
 
 
 @containers
@@ -222,7 +277,9 @@ def test_transformer_lens(tmp_path: Path, container: str, attention: tuple[float
 
 
 @pytest.mark.parametrize("attention", [(0.5, 0.5), (1 / 3, 1 / 3, 1 / 3)])
-def test_a_constant_in_place_of_attention_that_looks_is_refused(tmp_path: Path, attention: tuple[float, ...]) -> None:
+def test_a_constant_in_place_of_attention_that_looks_is_refused(
+    tmp_path: Path, attention: tuple[float, ...]
+) -> None:
     """It would be another model; the message says how far its attention is from the constant."""
     tensors = tl_state_dict()
     path = write(tmp_path / "m", tensors, "torch")
@@ -230,14 +287,25 @@ def test_a_constant_in_place_of_attention_that_looks_is_refused(tmp_path: Path, 
         BadConfig, match="by the setting attention, but by the checkpoint's own W_Q and W_K head"
     ) as caught:
         import_file(path, hints=Hints(attention, activation="relu"))
-    gap = np.abs(tl_patterns(tensors, token_rows(P if len(attention) == 3 else None)) - np.array(attention)).max()
+    gap = np.abs(
+        tl_patterns(tensors, token_rows(P if len(attention) == 3 else None)) - np.array(attention)
+    ).max()
     assert f"a difference of {gap:.3g}. " in str(caught.value)
     assert caught.value.settings == ("attention", "config")
-    with pytest.raises(BadConfig, match="by the config, but by the checkpoint's own W_Q and W_K head"):
+    with pytest.raises(
+        BadConfig, match="by the config, but by the checkpoint's own W_Q and W_K head"
+    ):
         from_state_dict(tensors, config={"attention": list(attention)}, activation="relu")
     # What the message advises for a run that was trained with the constant.
-    alone = {name: array for name, array in tensors.items() if not name.endswith(("W_Q", "W_K", "b_Q", "b_K"))}
-    assert from_state_dict(alone, attention=attention, activation="relu").model.config.attention == attention
+    alone = {
+        name: array
+        for name, array in tensors.items()
+        if not name.endswith(("W_Q", "W_K", "b_Q", "b_K"))
+    }
+    assert (
+        from_state_dict(alone, attention=attention, activation="relu").model.config.attention
+        == attention
+    )
 
 
 def test_attention_of_a_wrong_length_or_of_an_mlp_is_refused() -> None:
@@ -245,14 +313,20 @@ def test_attention_of_a_wrong_length_or_of_an_mlp_is_refused() -> None:
         from_state_dict(blind(tl_state_dict()), attention=(0.5,), activation="relu")
     with pytest.raises(BadConfig, match="an MLP has no attention"):
         from_state_dict(
-            {"fc1.weight": random(M, 2 * P), "fc2.weight": random(P, M)}, attention=(0.5, 0.5), activation="relu"
+            {"fc1.weight": random(M, 2 * P), "fc2.weight": random(P, M)},
+            attention=(0.5, 0.5),
+            activation="relu",
         )
 
 
-@pytest.mark.parametrize("tensors", [blind(tl_state_dict()), nanda_state_dict(P, 2), nanda_state_dict(P + 1, 3)])
+@pytest.mark.parametrize(
+    "tensors", [blind(tl_state_dict()), nanda_state_dict(P, 2), nanda_state_dict(P + 1, 3)]
+)
 def test_a_state_dict_alone_does_not_say_its_activation(tmp_path: Path, tensors: Tensors) -> None:
     hints = Hints((0.5,) * len(tensors["pos_embed.W_pos"]))
-    with pytest.raises(BadConfig, match=r"the weights do not say the activation: give activation=NAME \(relu, abs"):
+    with pytest.raises(
+        BadConfig, match=r"the weights do not say the activation: give activation=NAME \(relu, abs"
+    ):
         import_file(write(tmp_path / "m", tensors, "torch"), hints=hints)
 
 
@@ -262,7 +336,11 @@ def test_a_wrong_attention_constant_changes_every_margin(tmp_path: Path) -> None
     export_file(model, "transformer-lens", tmp_path / "model_x.safetensors")
     (tmp_path / "config_x.json").unlink()
     right, wrong = (
-        evaluate(import_file(tmp_path / "model_x.safetensors", hints=Hints((w, w), 13, "relu")).model.collapse())
+        evaluate(
+            import_file(
+                tmp_path / "model_x.safetensors", hints=Hints((w, w), 13, "relu")
+            ).model.collapse()
+        )
         for w in (0.5, 1.0)
     )
     assert right.accuracy == wrong.accuracy == 1.0
@@ -272,9 +350,13 @@ def test_a_wrong_attention_constant_changes_every_margin(tmp_path: Path) -> None
 @containers
 @pytest.mark.parametrize("layout", ["raw", "bridge"])
 @pytest.mark.parametrize("n_heads", [None, H])
-def test_transformer_lens_4(tmp_path: Path, container: str, layout: str, n_heads: int | None) -> None:
+def test_transformer_lens_4(
+    tmp_path: Path, container: str, layout: str, n_heads: int | None
+) -> None:
     tensors = blind(linear_state_dict(layout))
-    hints = Hints((0.5, 0.5), activation="relu", sidecar=None if n_heads is None else {"n_heads": n_heads})
+    hints = Hints(
+        (0.5, 0.5), activation="relu", sidecar=None if n_heads is None else {"n_heads": n_heads}
+    )
     imported = import_file(write(tmp_path / "m", tensors, container), hints=hints)
     assert imported.format == f"transformer-lens-4-{layout}"
     assert isinstance(imported.model, Weights)
@@ -293,7 +375,13 @@ class HookedTransformerConfig:
 def test_gbmi(tmp_path: Path, equals: bool) -> None:
     torch = pytest.importorskip("torch")
     tensors = tl_state_dict()
-    experiment = {"p": P, "attention_rate": 1, "use_end_of_sequence": equals, "act_fn": "relu", "fn_name": "add"}
+    experiment = {
+        "p": P,
+        "attention_rate": 1,
+        "use_end_of_sequence": equals,
+        "act_fn": "relu",
+        "fn_name": "add",
+    }
     value = {
         "model": {name: torch.from_numpy(array) for name, array in tensors.items()},
         "model_config": HookedTransformerConfig(),
@@ -308,7 +396,9 @@ def test_gbmi(tmp_path: Path, equals: bool) -> None:
     imported = import_file(path)
     attention = (1 / 3,) * 3 if equals else (0.5, 0.5)
     assert imported.format == "gbmi"
-    assert_same_logits(imported.model, tl_logits(tensors, token_rows(P if equals else None), attention))
+    assert_same_logits(
+        imported.model, tl_logits(tensors, token_rows(P if equals else None), attention)
+    )
 
 
 @containers
@@ -318,7 +408,15 @@ def test_zhong(tmp_path: Path, container: str, diff_vocab: int, eqn_sign: int) -
     vocab = P * (1 + diff_vocab) + eqn_sign
     tensors = nanda_state_dict(vocab, 2 + eqn_sign)
     path = write(tmp_path / "model_abc", tensors, container)
-    config = {"C": P, "n_layers": 1, "n_heads": H, "d_model": D, "act_fn": "ReLU", "attn_coeff": 0.0, "frac": 0.8}
+    config = {
+        "C": P,
+        "n_layers": 1,
+        "n_heads": H,
+        "d_model": D,
+        "act_fn": "ReLU",
+        "attn_coeff": 0.0,
+        "frac": 0.8,
+    }
     config |= {"diff_vocab": diff_vocab, "eqn_sign": eqn_sign, "funcs": "lambda x: (x[0]+x[1])%7"}
     (tmp_path / "config_abc.json").write_text(json.dumps(config))
     imported = import_file(path)
@@ -332,22 +430,35 @@ def test_zhong(tmp_path: Path, container: str, diff_vocab: int, eqn_sign: int) -
 def test_zhong_without_a_config(tmp_path: Path) -> None:
     path = write(tmp_path / "m", nanda_state_dict(P, 2), "torch")
     with pytest.raises(
-        BadConfig, match=r"do not say the attention: it is not in the weights.*give it with attention=…"
+        BadConfig,
+        match=r"do not say the attention: it is not in the weights.*give it with attention=…",
     ):
         import_file(path, hints=Hints(activation="relu"))
-    with pytest.raises(BadConfig, match=r"by the checkpoint's own W_Q and W_K .* a config that says so, attn_coeff"):
+    with pytest.raises(
+        BadConfig, match=r"by the checkpoint's own W_Q and W_K .* a config that says so, attn_coeff"
+    ):
         import_file(path, hints=Hints((1.0, 1.0), activation="relu"))
-    imported = from_state_dict(nanda_state_dict(P, 2), config={"attn_coeff": 0}, p=P, activation="relu")
+    imported = from_state_dict(
+        nanda_state_dict(P, 2), config={"attn_coeff": 0}, p=P, activation="relu"
+    )
     assert imported.format == "zhong"
-    assert_same_logits(imported.model, nanda_logits(nanda_state_dict(P, 2), token_rows(), coeff=0.0))
+    assert_same_logits(
+        imported.model, nanda_logits(nanda_state_dict(P, 2), token_rows(), coeff=0.0)
+    )
 
 
-@pytest.mark.parametrize(("container", "wrapped"), [("torch", False), ("torch", True), ("safetensors", False)])
+@pytest.mark.parametrize(
+    ("container", "wrapped"), [("torch", False), ("torch", True), ("safetensors", False)]
+)
 def test_nanda_with_uniform_attention(tmp_path: Path, container: str, wrapped: bool) -> None:
     tensors = nanda_state_dict(P + 1, 3)
     tensors["blocks.0.attn.W_Q"] *= 0
-    value: dict[str, Any] = {"model": tensors, "epoch": 7, "train_loss": 0.1} if wrapped else tensors
-    imported = import_file(write(tmp_path / "m", value, container), hints=Hints(SoftmaxAttention(), activation="relu"))
+    value: dict[str, Any] = (
+        {"model": tensors, "epoch": 7, "train_loss": 0.1} if wrapped else tensors
+    )
+    imported = import_file(
+        write(tmp_path / "m", value, container), hints=Hints(SoftmaxAttention(), activation="relu")
+    )
     assert imported.format == "nanda"
     assert_same_logits(imported.model, nanda_logits(tensors, token_rows(P)))
 
@@ -363,7 +474,9 @@ def test_constant_attention_that_is_not_uniform(tmp_path: Path) -> None:
         tensors["blocks.0.attn.W_K"][0],
         tensors["blocks.0.attn.W_Q"][0],
     )
-    imported = import_file(write(tmp_path / "m", tensors, "torch"), hints=Hints(SoftmaxAttention(), activation="relu"))
+    imported = import_file(
+        write(tmp_path / "m", tensors, "torch"), hints=Hints(SoftmaxAttention(), activation="relu")
+    )
     assert isinstance(imported.model, Weights)
     assert len(set(imported.model.config.attention)) == 3
     assert_same_logits(imported.model, nanda_logits(tensors, token_rows(P)))
@@ -373,17 +486,27 @@ def test_constant_attention_that_is_not_uniform(tmp_path: Path) -> None:
 @pytest.mark.parametrize("activation", ["relu", "square"])
 @pytest.mark.parametrize("basis", [False, True])
 def test_he(tmp_path: Path, container: str, activation: str, basis: bool) -> None:
-    tensors = {"mlp.W_in": random(M, P), "mlp.W_out": random(P, M)} | ({"mlp.basis": random(P, P)} if basis else {})
-    imported = import_file(write(tmp_path / "m", tensors, container), hints=Hints(activation=activation))
+    tensors = {"mlp.W_in": random(M, P), "mlp.W_out": random(P, M)} | (
+        {"mlp.basis": random(P, P)} if basis else {}
+    )
+    imported = import_file(
+        write(tmp_path / "m", tensors, container), hints=Hints(activation=activation)
+    )
     assert imported.format == "he"
     t, one_hot = double(tensors), np.eye(P)[all_pairs(P)].sum(axis=1)
     pre = one_hot @ t["mlp.W_in"].T
-    assert_same_logits(imported.model, (relu(pre) if activation == "relu" else pre**2) @ t["mlp.W_out"].T)
+    assert_same_logits(
+        imported.model, (relu(pre) if activation == "relu" else pre**2) @ t["mlp.W_out"].T
+    )
 
 
 def test_he_needs_its_activation(tmp_path: Path) -> None:
-    path = write(tmp_path / "model_1", {"mlp.W_in": random(M, P), "mlp.W_out": random(P, M)}, "torch")
-    with pytest.raises(BadConfig, match="the weights do not say the activation: give activation=NAME"):
+    path = write(
+        tmp_path / "model_1", {"mlp.W_in": random(M, P), "mlp.W_out": random(P, M)}, "torch"
+    )
+    with pytest.raises(
+        BadConfig, match="the weights do not say the activation: give activation=NAME"
+    ):
         import_file(path)
     (tmp_path / "config_1.json").write_text('{"act_type": "Quad"}')
     assert import_file(path).model.config.activation == "square"
@@ -415,19 +538,25 @@ def test_other_precisions_are_read_exactly(tmp_path: Path, dtype: str, container
     if container == "torch":
         torch.save(narrow, path := tmp_path / "m.pt")
     else:
-        pytest.importorskip("safetensors.torch").save_file(narrow, path := tmp_path / "m.safetensors")
+        pytest.importorskip("safetensors.torch").save_file(
+            narrow, path := tmp_path / "m.safetensors"
+        )
     model = import_file(path, hints=Hints(activation="relu")).model
     expected = narrow["fc2.weight"].double().numpy().T
     np.testing.assert_array_equal(model.tensors["W_out"].astype(np.float64), expected)
 
 
-# --- export and back --------------------------------------------------------------------------------------------------
+# --- export and back
+# --------------------------------------------------------------------------------------------------
 
 
 def shaped(**changes: Any) -> Weights:
     """Random weights in the shape a format keeps whole."""
     config = dataclasses.replace(
-        Config(P, D, M, H, DH, d_vocab=P, d_vocab_out=P, n_ctx=2, attention=(0.5, 0.5), read_position=1), **changes
+        Config(
+            P, D, M, H, DH, d_vocab=P, d_vocab_out=P, n_ctx=2, attention=(0.5, 0.5), read_position=1
+        ),
+        **changes,
     )
     tensors = {n: random(*s, seed=i) for i, (n, s) in enumerate(config.shapes.items())}
     return Weights(config=config, **tensors)
@@ -449,7 +578,9 @@ ROUND_TRIPS: list[tuple[str, Weights]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "model"), ROUND_TRIPS, ids=[f"{i}-{n}" for i, (n, _) in enumerate(ROUND_TRIPS)])
+@pytest.mark.parametrize(
+    ("name", "model"), ROUND_TRIPS, ids=[f"{i}-{n}" for i, (n, _) in enumerate(ROUND_TRIPS)]
+)
 def test_round_trips_bit_for_bit(tmp_path: Path, name: str, model: Weights) -> None:
     path = tmp_path / "model_1.safetensors"
     files, _ = export_file(model, name, path)
@@ -481,16 +612,34 @@ def test_exports_of_other_uniform_attention_keep_the_logits(tmp_path: Path, alph
             shaped(read_position=0),
             "the model reads position 0; transformer-lens reads the last one, 1",
         ),
-        ("transformer-lens", shaped(activation="abs"), "activation 'abs' has no name in transformer-lens"),
+        (
+            "transformer-lens",
+            shaped(activation="abs"),
+            "activation 'abs' has no name in transformer-lens",
+        ),
         ("transformer-lens", MLP, "transformer-lens holds transformers; this model is an MLP"),
         *(
             (name, MLP, f"format '{name}' is read, not written")
-            for name in ("gbmi", "zhong", "nanda", "he", "mlp", "transformer-lens-4-raw", "transformer-lens-4-bridge")
+            for name in (
+                "gbmi",
+                "zhong",
+                "nanda",
+                "he",
+                "mlp",
+                "transformer-lens-4-raw",
+                "transformer-lens-4-bridge",
+            )
         ),
-        ("word", MLP, "format 'word' is not known; expected one of quadlens, transformer-lens, onnx"),
+        (
+            "word",
+            MLP,
+            "format 'word' is not known; expected one of quadlens, transformer-lens, onnx",
+        ),
     ],
 )
-def test_what_a_format_cannot_express_is_refused(tmp_path: Path, name: str, model: Weights, message: str) -> None:
+def test_what_a_format_cannot_express_is_refused(
+    tmp_path: Path, name: str, model: Weights, message: str
+) -> None:
     with pytest.raises(BadConfig, match=message.replace("(", r"\(")):
         export_file(model, name, tmp_path / "model_1.safetensors")
     assert list(tmp_path.iterdir()) == []
@@ -498,7 +647,12 @@ def test_what_a_format_cannot_express_is_refused(tmp_path: Path, name: str, mode
 
 @pytest.mark.parametrize(
     ("name", "program"),
-    [("model_1.pt", "PyTorch"), ("model_1.PTH", "PyTorch"), ("model_1.ckpt", "PyTorch"), ("model_1.npz", "NumPy")],
+    [
+        ("model_1.pt", "PyTorch"),
+        ("model_1.PTH", "PyTorch"),
+        ("model_1.ckpt", "PyTorch"),
+        ("model_1.npz", "NumPy"),
+    ],
 )
 def test_no_file_of_torch_or_numpy_is_written(tmp_path: Path, name: str, program: str) -> None:
     told = f"the name of a file that {program} writes, and quadlens writes none; give a name that ends in .safetensors"
@@ -515,14 +669,17 @@ def test_no_export_replaces_the_file_it_was_given(tmp_path: Path) -> None:
     before = path.read_bytes()
     for model in (path, str(path), quadlens.study(path)):
         for output in (path, str(path), link):
-            with pytest.raises(BadFile, match=r"cannot write .*: it is .*, an input, which would be lost"):
+            with pytest.raises(
+                BadFile, match=r"cannot write .*: it is .*, an input, which would be lost"
+            ):
                 quadlens.export_file(model, "transformer-lens", output)
     assert path.read_bytes() == before
     assert sorted(tmp_path.iterdir()) == [link, path]
     assert quadlens.export_file(path, "transformer-lens", tmp_path / "other.safetensors")
 
 
-# --- refusals while importing -----------------------------------------------------------------------------------------
+# --- refusals while importing
+# -----------------------------------------------------------------------------------------
 
 
 @given(st.sampled_from([2, 3]), st.integers(0, 99))
@@ -534,15 +691,25 @@ def test_softmax_attention_equals_the_slow_pattern(positions: int, seed: int) ->
         bias = np.random.default_rng([seed, ord(name)]).standard_normal(DH).astype(np.float32)
         tensors[f"blocks.0.attn.b_{name}"][:] = bias
     checkpoint = Checkpoint("file", tensors, {})
-    model = READERS["transformer-lens"].read(checkpoint, Hints(SoftmaxAttention(positions), activation="relu")).model
+    model = (
+        READERS["transformer-lens"]
+        .read(checkpoint, Hints(SoftmaxAttention(positions), activation="relu"))
+        .model
+    )
     assert isinstance(model, Weights)
     assert model.config.attention == (1 / positions,) * positions
     assert_same_logits(model, tl_logits(tensors, token_rows(P if positions == 3 else None), None))
 
 
 def edited(changes: dict[str, np.ndarray | None]) -> Tensors:
-    tensors = blind(tl_state_dict()) | {name: array for name, array in changes.items() if array is not None}
-    return {name: array for name, array in tensors.items() if name not in changes or changes[name] is not None}
+    tensors = blind(tl_state_dict()) | {
+        name: array for name, array in changes.items() if array is not None
+    }
+    return {
+        name: array
+        for name, array in tensors.items()
+        if name not in changes or changes[name] is not None
+    }
 
 
 NAN = random(D, M)
@@ -553,19 +720,54 @@ HALF = Hints((0.5, 0.5), activation="relu")
 @pytest.mark.parametrize(
     ("tensors", "hints", "error", "message"),
     [
-        (edited({}), Hints(activation="relu"), BadConfig, "do not say the attention: it is not in the weights"),
-        (edited({"blocks.0.mlp.W_in": None}), HALF, BadFile, "missing tensors: blocks.0.mlp.W_in, no unknown"),
-        (edited({"blocks.0.ln1.w": random(D)}), HALF, BadConfig, "the norm: it has ln1_w; give a config that has norm"),
-        (edited({"blocks.1.mlp.W_in": random(D, M)}), HALF, BadFile, "missing tensors: blocks.1.attn.W_V"),
-        (edited({"blocks.0.mlp.W_in": NAN}), HALF, BadWeights, r"W_in\[2, 3\] is nan, expected finite weights"),
+        (
+            edited({}),
+            Hints(activation="relu"),
+            BadConfig,
+            "do not say the attention: it is not in the weights",
+        ),
+        (
+            edited({"blocks.0.mlp.W_in": None}),
+            HALF,
+            BadFile,
+            "missing tensors: blocks.0.mlp.W_in, no unknown",
+        ),
+        (
+            edited({"blocks.0.ln1.w": random(D)}),
+            HALF,
+            BadConfig,
+            "the norm: it has ln1_w; give a config that has norm",
+        ),
+        (
+            edited({"blocks.1.mlp.W_in": random(D, M)}),
+            HALF,
+            BadFile,
+            "missing tensors: blocks.1.attn.W_V",
+        ),
+        (
+            edited({"blocks.0.mlp.W_in": NAN}),
+            HALF,
+            BadWeights,
+            r"W_in\[2, 3\] is nan, expected finite weights",
+        ),
         (
             edited({"blocks.0.mlp.W_in": random(D + 1, M)}),
             HALF,
             BadWeights,
             r"W_in has shape \(7, 9\), expected \(6, 9\)",
         ),
-        (edited({"blocks.0.mlp.W_in": random(M)}), HALF, BadFile, r"W_in has shape \(9,\), expected 2 dimensions"),
-        (edited({"blocks.0.mlp.b_in": np.ones(M, int)}), HALF, BadWeights, "b_in has dtype int64, expected float32"),
+        (
+            edited({"blocks.0.mlp.W_in": random(M)}),
+            HALF,
+            BadFile,
+            r"W_in has shape \(9,\), expected 2 dimensions",
+        ),
+        (
+            edited({"blocks.0.mlp.b_in": np.ones(M, int)}),
+            HALF,
+            BadWeights,
+            "b_in has dtype int64, expected float32",
+        ),
         (
             edited({"unembed.W_U": random(D, 8), "unembed.b_U": random(8)}),
             HALF,
@@ -579,8 +781,18 @@ HALF = Hints((0.5, 0.5), activation="relu")
             "d_vocab = 8 is less than the 9 tokens used",
         ),
         (edited({}), Hints((0.5,), activation="relu"), BadConfig, "attention has 1 weights"),
-        (edited({}), Hints((0.5, 0.5), activation="mish"), BadConfig, "activation 'mish' is not supported"),
-        (edited({}), Hints((0.5, 0.5), sidecar={"act_fn": "mish"}), BadConfig, "activation 'mish' is not supported"),
+        (
+            edited({}),
+            Hints((0.5, 0.5), activation="mish"),
+            BadConfig,
+            "activation 'mish' is not supported",
+        ),
+        (
+            edited({}),
+            Hints((0.5, 0.5), sidecar={"act_fn": "mish"}),
+            BadConfig,
+            "activation 'mish' is not supported",
+        ),
         (
             edited({}),
             Hints((0.5, 0.5), sidecar={"normalization_type": "LN"}),
@@ -605,7 +817,12 @@ HALF = Hints((0.5, 0.5), activation="relu")
             BadConfig,
             "p is 7 by the setting p but 5 by the config file",
         ),
-        (edited({}), Hints((0.5, 0.5), sidecar={"p": "7"}), BadConfig, "p is str, expected a whole number"),
+        (
+            edited({}),
+            Hints((0.5, 0.5), sidecar={"p": "7"}),
+            BadConfig,
+            "p is str, expected a whole number",
+        ),
         (
             edited({}),
             Hints(SoftmaxAttention(), activation="relu"),
@@ -639,7 +856,10 @@ def test_bad_checkpoints_say_what_is_wrong(
     [
         ({"fn_name": "divide"}, "fn_name is 'divide'; quadlens reads add and subtract"),
         ({"seq_len": 3}, "seq_len is 3"),
-        ({"attention_rate": None}, "run_config has no attention_rate; give format=transformer-lens, and attention"),
+        (
+            {"attention_rate": None},
+            "run_config has no attention_rate; give format=transformer-lens, and attention",
+        ),
         (
             {"attention_rate": None, "use_end_of_sequence": None, "act_fn": None},
             "run_config has no attention_rate and no use_end_of_sequence; .*; nor the activation: give activation",
@@ -651,7 +871,10 @@ def test_bad_checkpoints_say_what_is_wrong(
     ],
 )
 def test_gbmi_runs_that_are_something_else(experiment: dict[str, Any], message: str) -> None:
-    run = {"experiment": {"p": P, "attention_rate": 1, "use_end_of_sequence": False, "act_fn": "relu"} | experiment}
+    run = {
+        "experiment": {"p": P, "attention_rate": 1, "use_end_of_sequence": False, "act_fn": "relu"}
+        | experiment
+    }
     with pytest.raises(BadConfig, match=message):
         READERS["gbmi"].read(Checkpoint("file.pth", tl_state_dict(), {"run_config": run}), Hints())
 
@@ -687,7 +910,9 @@ def test_transformer_lens_4_shapes_are_checked() -> None:
             READERS["transformer-lens-4-bridge"].read(
                 Checkpoint("file", blind(linear_state_dict("bridge")) | {name: array}, {}), HALF
             )
-    with pytest.raises(BadConfig, match=r"do not say n_heads: softmax needs it; .*; nor the activation: give"):
+    with pytest.raises(
+        BadConfig, match=r"do not say n_heads: softmax needs it; .*; nor the activation: give"
+    ):
         READERS["transformer-lens-4-bridge"].read(
             Checkpoint("file", linear_state_dict("bridge"), {}), Hints(SoftmaxAttention(2))
         )
@@ -699,7 +924,9 @@ def test_transformer_lens_4_shapes_are_checked() -> None:
 
 
 def test_mlps_have_no_attention_and_one_p() -> None:
-    checkpoint = Checkpoint("file", {"fc1.weight": random(M, 2 * P), "fc2.weight": random(P, M)}, {})
+    checkpoint = Checkpoint(
+        "file", {"fc1.weight": random(M, 2 * P), "fc2.weight": random(P, M)}, {}
+    )
     for hints, message in (
         (Hints((0.5, 0.5)), "an MLP has no attention"),
         (Hints(p=5), "p is 5 by the setting p, but the weights are for p = 7"),
@@ -708,25 +935,54 @@ def test_mlps_have_no_attention_and_one_p() -> None:
         with pytest.raises(BadConfig, match=message):
             READERS["mlp"].read(checkpoint, hints)
     with pytest.raises(BadFile, match=r"fc1.weight has 13 columns, expected 2p = 14"):
-        READERS["mlp"].read(Checkpoint("f", {"fc1.weight": random(M, 13), "fc2.weight": random(P, M)}, {}), Hints())
+        READERS["mlp"].read(
+            Checkpoint("f", {"fc1.weight": random(M, 13), "fc2.weight": random(P, M)}, {}), Hints()
+        )
 
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=2)
+    ),
     max_leaves=4,
 )
 SIDECAR_KEYS = [
-    *("p", "C", "attention", "attn_coeff", "diff_vocab", "eqn_sign", "act_fn", "act_type", "n_layers", "n_heads"),
-    *("read_position", "b_token_offset", "normalization_type", "attn_scale", "use_attn_scale", "funcs"),
+    *(
+        "p",
+        "C",
+        "attention",
+        "attn_coeff",
+        "diff_vocab",
+        "eqn_sign",
+        "act_fn",
+        "act_type",
+        "n_layers",
+        "n_heads",
+    ),
+    *(
+        "read_position",
+        "b_token_offset",
+        "normalization_type",
+        "attn_scale",
+        "use_attn_scale",
+        "funcs",
+    ),
 ]
-CHECKPOINTS = [tl_state_dict(), nanda_state_dict(P, 2), nanda_state_dict(P + 1, 3), linear_state_dict("bridge")]
+CHECKPOINTS = [
+    tl_state_dict(),
+    nanda_state_dict(P, 2),
+    nanda_state_dict(P + 1, 3),
+    linear_state_dict("bridge"),
+]
 
 
 @given(
     st.sampled_from(CHECKPOINTS),
     st.dictionaries(st.sampled_from(SIDECAR_KEYS), json_values, max_size=5),
-    st.dictionaries(st.sampled_from(["p", "attention_rate", "use_end_of_sequence", "act_fn"]), json_values),
+    st.dictionaries(
+        st.sampled_from(["p", "attention_rate", "use_end_of_sequence", "act_fn"]), json_values
+    ),
     st.sampled_from([None, (0.5, 0.5), SoftmaxAttention(2)]),
 )
 def test_nonsense_in_configs_never_gives_a_stack_trace(
@@ -746,7 +1002,9 @@ def test_damaged_foreign_safetensors_never_give_a_stack_trace(
     """They have no checksum of their own, so a flipped weight cannot be seen; a flipped header must not crash."""
     from safetensors.numpy import save
 
-    damaged = bytearray(save({name: np.ascontiguousarray(array) for name, array in tensors.items()}))
+    damaged = bytearray(
+        save({name: np.ascontiguousarray(array) for name, array in tensors.items()})
+    )
     header = 8 + int.from_bytes(damaged[:8], "little")
     for bit in data.draw(st.lists(st.integers(0, 8 * header - 1), min_size=1, max_size=3)):
         damaged[bit // 8] ^= 1 << bit % 8
@@ -756,7 +1014,8 @@ def test_damaged_foreign_safetensors_never_give_a_stack_trace(
         import_file(path, hints=HALF)
 
 
-# --- telling them apart -----------------------------------------------------------------------------------------------
+# --- telling them apart
+# -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -766,7 +1025,10 @@ def test_damaged_foreign_safetensors_never_give_a_stack_trace(
             tl_state_dict() | {"fc1.weight": random(2, 2)},
             r"could be several formats \(transformer-lens: W_O has rank 3; mlp",
         ),
-        ({"hello": random(2)}, r"is in no known format \(quadlens: no metadata .*he: no mlp.basis.*format=NAME"),
+        (
+            {"hello": random(2)},
+            r"is in no known format \(quadlens: no metadata .*he: no mlp.basis.*format=NAME",
+        ),
         (
             nanda_state_dict(P, 4),
             r"could be several formats \(zhong: W_O has rank 2.*nanda: W_O has rank 2, but n_ctx is 4, not 3 \(",
@@ -797,20 +1059,27 @@ def test_weights_that_overflow_the_scores() -> None:
     tensors["blocks.0.attn.W_Q"] *= 1e200
     tensors["blocks.0.attn.W_K"] *= 1e200
     with np.errstate(over="ignore", invalid="ignore"), pytest.raises(BadWeights, match="overflow"):
-        READERS["nanda"].read(Checkpoint("file", tensors, {}), Hints(SoftmaxAttention(), activation="relu"))
+        READERS["nanda"].read(
+            Checkpoint("file", tensors, {}), Hints(SoftmaxAttention(), activation="relu")
+        )
 
 
 def test_positions_that_do_not_exist() -> None:
     tensors = tl_state_dict(vocab=P + 1, n_ctx=2)
     with pytest.raises(BadConfig, match="n_ctx = 2 is less than the 3 positions fed"):
-        READERS["transformer-lens"].read(Checkpoint("file", tensors, {}), Hints(SoftmaxAttention(3), activation="relu"))
+        READERS["transformer-lens"].read(
+            Checkpoint("file", tensors, {}), Hints(SoftmaxAttention(3), activation="relu")
+        )
 
 
 def test_zero_queries_and_keys_do_not_say_which_constant(tmp_path: Path) -> None:
     """Zhong's '=' variant and Nanda's layout are one and the same file; 1 and 1/3 are not the same model."""
     tensors = blind(nanda_state_dict(P + 1, 3))
     path = write(tmp_path / "model_1", tensors, "torch")
-    with pytest.raises(BadConfig, match=r"do not say the activation: .*; nor the attention: it is not in the weights"):
+    with pytest.raises(
+        BadConfig,
+        match=r"do not say the activation: .*; nor the attention: it is not in the weights",
+    ):
         import_file(path)
     for hints, name in (
         (Hints((1.0,) * 3), "nanda"),
@@ -823,7 +1092,9 @@ def test_zero_queries_and_keys_do_not_say_which_constant(tmp_path: Path) -> None
 
 def test_softmax_is_read_at_the_last_position() -> None:
     hints = Hints(SoftmaxAttention(2), sidecar={"read_position": 0}, activation="relu")
-    with pytest.raises(BadConfig, match="softmax is computed at the last position, but read_position is 0"):
+    with pytest.raises(
+        BadConfig, match="softmax is computed at the last position, but read_position is 0"
+    ):
         READERS["transformer-lens"].read(Checkpoint("file", tl_state_dict(), {}), hints)
 
 
@@ -831,9 +1102,13 @@ def test_a_named_format_is_taken_at_its_word(tmp_path: Path) -> None:
     path = write(tmp_path / "m", nanda_state_dict(P, 2), "torch")
     with pytest.raises(BadFile, match="missing tensors"):
         import_file(path, "he")
-    with pytest.raises(BadConfig, match="format 'onnx' is written, not read; expected one of auto, quadlens, "):
+    with pytest.raises(
+        BadConfig, match="format 'onnx' is written, not read; expected one of auto, quadlens, "
+    ):
         import_file(path, "onnx")
-    with pytest.raises(BadConfig, match="format 'foo' is not known; expected one of auto, quadlens, ") as refusal:
+    with pytest.raises(
+        BadConfig, match="format 'foo' is not known; expected one of auto, quadlens, "
+    ) as refusal:
         import_file(path, "foo")
     assert "onnx" not in str(refusal.value)
 
@@ -854,7 +1129,8 @@ def test_config_files_that_are_not(tmp_path: Path) -> None:
         import_file(path, config=tmp_path / "absent.json")
 
 
-# --- in memory --------------------------------------------------------------------------------------------------------
+# --- in memory
+# --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["numpy", "torch", "parameter", "bfloat16"])
@@ -864,7 +1140,9 @@ def test_a_state_dict_in_memory_is_read_as_from_a_file(tmp_path: Path, kind: str
         torch = pytest.importorskip("torch")
         tensors = {name: torch.from_numpy(array) for name, array in tensors.items()}
         if kind == "parameter":
-            tensors = {n: torch.nn.Parameter(x) if x.is_floating_point() else x for n, x in tensors.items()}
+            tensors = {
+                n: torch.nn.Parameter(x) if x.is_floating_point() else x for n, x in tensors.items()
+            }
         if kind == "bfloat16":
             tensors = {n: x.bfloat16() if x.is_floating_point() else x for n, x in tensors.items()}
         torch.save(tensors, tmp_path / "m.pt")
@@ -886,10 +1164,15 @@ def test_a_state_dict_in_memory_is_read_as_from_a_file(tmp_path: Path, kind: str
 def test_what_a_repository_may_hold_in_place_of_a_checkpoint(tmp_path: Path) -> None:
     pointer = tmp_path / "model.pt"
     pointer.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 325151\n")
-    with pytest.raises(BadFile, match="is a Git LFS pointer, not the checkpoint itself; fetch it with `git lfs pull`"):
+    with pytest.raises(
+        BadFile,
+        match="is a Git LFS pointer, not the checkpoint itself; fetch it with `git lfs pull`",
+    ):
         import_file(pointer)
     losses = write(tmp_path / "m", {"train_losses": [1.0], "test_losses": [1.0]}, "torch")
-    with pytest.raises(BadFile, match="has no tensors but train_losses, test_losses; expected a dictionary"):
+    with pytest.raises(
+        BadFile, match="has no tensors but train_losses, test_losses; expected a dictionary"
+    ):
         import_file(losses)
 
 
@@ -897,7 +1180,10 @@ def test_a_state_dict_in_memory_is_refused_as_a_file_would_be() -> None:
     tensors = tl_state_dict()
     for arguments, message in (
         ({"attention": (0.5, 0.5)}, "the state dict: the weights do not say the activation"),
-        ({"activation": "relu"}, "the state dict: the weights do not say the attention: it is not in the weights"),
+        (
+            {"activation": "relu"},
+            "the state dict: the weights do not say the attention: it is not in the weights",
+        ),
         ({"activation": "relu", "attention": "softmax"}, "do not say whether '=' is fed"),
         ({"activation": "relu", "attention": "half"}, "attention 'half' is not understood"),
         (
@@ -912,9 +1198,15 @@ def test_a_state_dict_in_memory_is_refused_as_a_file_would_be() -> None:
         assert "--" not in str(refused.value)
     with pytest.raises(BadFile, match="the state dict: its state dict has no tensors"):
         from_state_dict({"x": 1})
-    with pytest.raises(BadConfig, match="read_position is 0 by the setting read_position but 1 by the config"):
+    with pytest.raises(
+        BadConfig, match="read_position is 0 by the setting read_position but 1 by the config"
+    ):
         from_state_dict(
-            blind(tensors), attention=(1.0, 1.0), activation="relu", read_position=0, config={"read_position": 1}
+            blind(tensors),
+            attention=(1.0, 1.0),
+            activation="relu",
+            read_position=0,
+            config={"read_position": 1},
         )
     read = from_state_dict(blind(tensors), attention=(1.0, 1.0), activation="relu", read_position=0)
     assert isinstance(read.model.config, Config)

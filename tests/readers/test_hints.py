@@ -31,7 +31,8 @@ def test_a_relu_mlp_is_never_read_as_squares(tmp_path: Path) -> None:
     """Its squares answer all inputs right as well, with another margin, and would be certified."""
     state = usual_mlp()
     with pytest.raises(
-        BadConfig, match=r"^the state dict: the weights do not say the activation: give activation=NAME"
+        BadConfig,
+        match=r"^the state dict: the weights do not say the activation: give activation=NAME",
     ):
         from_state_dict(state)
     relu, square = (from_state_dict(state, activation=name) for name in ("relu", "square"))
@@ -39,14 +40,20 @@ def test_a_relu_mlp_is_never_read_as_squares(tmp_path: Path) -> None:
     logits = np.maximum(one_hot @ state["fc1.weight"].T, 0) @ state["fc2.weight"].T
     mine = relu.model.forward(all_pairs(13))
     assert np.abs(mine - logits).max() <= 1e-12 * np.abs(logits).max()
-    assert evaluate(relu.model.collapse()).min_margin != evaluate(square.model.collapse()).min_margin
+    assert (
+        evaluate(relu.model.collapse()).min_margin != evaluate(square.model.collapse()).min_margin
+    )
     assert (relu.correct, relu.pairs, relu.model.config.activation) == (169, 169, "relu")
     (tmp_path / "m.pt").write_bytes(torch_zip(state))
     refused = command("import", tmp_path / "m.pt", "-o", tmp_path / "m.safetensors")
     assert refused.code == 2
-    assert "the weights do not say the activation: give --activation NAME" in " ".join(refused.err.split())
+    assert "the weights do not say the activation: give --activation NAME" in " ".join(
+        refused.err.split()
+    )
     assert "flags:" not in refused.err
-    read = command("import", tmp_path / "m.pt", "-o", tmp_path / "m.safetensors", "--activation", "relu")
+    read = command(
+        "import", tmp_path / "m.pt", "-o", tmp_path / "m.safetensors", "--activation", "relu"
+    )
     assert read.code == 0
     assert "169 of 169 inputs" in read.out
 
@@ -57,15 +64,24 @@ def three_tokens() -> dict[str, np.ndarray]:
     assert isinstance(model, Weights)
     tensors, rng = dict(model.tensors), np.random.default_rng(0)
     d = model.config.d_model
-    # Read at '=': a and b come in through attention, 1/3 each; what '=' itself brings, biases take away again.
+    # Read at '=': a and b come in through attention, 1/3 each; what '=' itself brings, biases take
+    # away again.
     equals = rng.standard_normal(d)
     tensors["W_E"] = np.concatenate([tensors["W_E"][:31], np.zeros((1, d), np.float32)])
     tensors["W_pos"] = np.stack([np.zeros(d), np.zeros(d), equals]).astype(np.float32)
     brought = equals + equals @ np.einsum("hdk,hke->de", tensors["W_V"], tensors["W_O"]) / 3
     tensors["b_in"] = (tensors["b_in"] - brought @ tensors["W_in"]).astype(np.float32)
     tensors["b_U"] = (tensors["b_U"] - brought @ tensors["W_U"]).astype(np.float32)
-    names = {"W_E": "embed.W_E", "W_pos": "pos_embed.W_pos", "W_U": "unembed.W_U", "b_U": "unembed.b_U"}
-    state = {names.get(n, f"blocks.0.{'mlp' if n[2:] in ('in', 'out') else 'attn'}.{n}"): x for n, x in tensors.items()}
+    names = {
+        "W_E": "embed.W_E",
+        "W_pos": "pos_embed.W_pos",
+        "W_U": "unembed.W_U",
+        "b_U": "unembed.b_U",
+    }
+    state = {
+        names.get(n, f"blocks.0.{'mlp' if n[2:] in ('in', 'out') else 'attn'}.{n}"): x
+        for n, x in tensors.items()
+    }
     for name in ("W_Q", "W_K"):
         shape = tensors["W_V"].shape
         state[f"blocks.0.attn.{name}"] = (0.02 * rng.standard_normal(shape)).astype(np.float32)
@@ -78,7 +94,16 @@ def test_a_wrong_number_of_positions_shows_in_the_count(tmp_path: Path) -> None:
     (tmp_path / "m.pt").write_bytes(torch_zip(state))
     counts = {}
     for fed in (2, 3):
-        words = ("import", tmp_path / "m.pt", "-o", tmp_path / "m.safetensors", "--activation", "relu", "--p", "31")
+        words = (
+            "import",
+            tmp_path / "m.pt",
+            "-o",
+            tmp_path / "m.safetensors",
+            "--activation",
+            "relu",
+            "--p",
+            "31",
+        )
         run = command(*words, "--attention", f"softmax:{fed}", "--json")
         assert run.code == 0, run.err
         value = json.loads(run.out)
@@ -94,9 +119,21 @@ def test_a_wrong_number_of_positions_shows_in_the_count(tmp_path: Path) -> None:
     ("state", "arguments", "facts"),
     [
         (tl_state_dict(out=P + 1), {}, ("p:", "the activation:", "the attention:")),
-        (tl_state_dict(out=P + 1), {"attention": "softmax"}, ("p:", "the activation:", "whether '=' is fed:")),
-        (tl_state_dict(vocab=2 * P + 1), {"attention": (0.5, 0.5)}, ("the activation:", "whether b has tokens")),
-        (tl_state_dict(vocab=P + 2), {"attention": "softmax:3"}, ("the activation:", "which token is '=':")),
+        (
+            tl_state_dict(out=P + 1),
+            {"attention": "softmax"},
+            ("p:", "the activation:", "whether '=' is fed:"),
+        ),
+        (
+            tl_state_dict(vocab=2 * P + 1),
+            {"attention": (0.5, 0.5)},
+            ("the activation:", "whether b has tokens"),
+        ),
+        (
+            tl_state_dict(vocab=P + 2),
+            {"attention": "softmax:3"},
+            ("the activation:", "which token is '=':"),
+        ),
         (nanda_state_dict(P + 1, 3), {}, ("the activation:", "the attention:")),
         (
             nanda_state_dict(2 * P, 2),
@@ -105,7 +142,9 @@ def test_a_wrong_number_of_positions_shows_in_the_count(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_all_missing_facts_are_in_one_message(state: Any, arguments: dict[str, Any], facts: tuple[str, ...]) -> None:
+def test_all_missing_facts_are_in_one_message(
+    state: Any, arguments: dict[str, Any], facts: tuple[str, ...]
+) -> None:
     with pytest.raises(BadConfig) as refused:
         from_state_dict(state, **arguments)
     told = str(refused.value)
@@ -120,10 +159,15 @@ def test_the_tokens_that_a_config_says(tmp_path: Path) -> None:
     state = tl_state_dict(vocab=P + 2)
     read = from_state_dict(state, config={"equals_token": P}, **known)
     assert f"inputs (a, b, '='), '=' as token {P}: the setting attention" in read.notes
-    with pytest.raises(BadConfig, match=f"equals_token is {P + 1} in the config; quadlens reads {P}"):
+    with pytest.raises(
+        BadConfig, match=f"equals_token is {P + 1} in the config; quadlens reads {P}"
+    ):
         from_state_dict(state, config={"equals_token": P + 1}, **known)
     read = from_state_dict(tl_state_dict(vocab=2 * P + 1), config={"b_token_offset": P}, **known)
-    assert f"inputs (a, b, '='), '=' as token {2 * P}, b as token b + {P}: the setting attention" in read.notes
+    assert (
+        f"inputs (a, b, '='), '=' as token {2 * P}, b as token b + {P}: the setting attention"
+        in read.notes
+    )
 
 
 def test_a_layout_of_one_program_carries_what_it_fixes(tmp_path: Path) -> None:
@@ -133,8 +177,13 @@ def test_a_layout_of_one_program_carries_what_it_fixes(tmp_path: Path) -> None:
     imported = from_state_dict(run, activation="relu")
     (scores,) = (note for note in imported.notes if note.startswith("scores divided by"))
     assert scores.endswith("√d_head, as in Nanda et al.'s program, whose saved run this is")
-    assert "inputs (a, b, '='), '=' as token 7: as in Nanda et al.'s program, whose saved run this is" in imported.notes
-    with pytest.raises(BadConfig, match=r"2 positions by the setting attention, but 3 in Nanda et al\.'s program"):
+    assert (
+        "inputs (a, b, '='), '=' as token 7: as in Nanda et al.'s program, whose saved run this is"
+        in imported.notes
+    )
+    with pytest.raises(
+        BadConfig, match=r"2 positions by the setting attention, but 3 in Nanda et al\.'s program"
+    ):
         from_state_dict(run, activation="relu", attention="softmax:2")
     with pytest.raises(BadConfig, match="do not say the attention"):
         from_state_dict(tensors, activation="relu")
@@ -148,7 +197,8 @@ def test_zhong_takes_a_task(tmp_path: Path, wanted: dict[str, str]) -> None:
     table = np.multiply.outer(np.arange(P), np.arange(P)) % P
     np.savetxt(tmp_path / "table.csv", table, fmt="%d", delimiter=",")
     with pytest.raises(
-        BadConfig, match=r"do not say the task: it was trained on 'lambda x: \(x\[0\]\*x\[1\]\)%7'; give"
+        BadConfig,
+        match=r"do not say the task: it was trained on 'lambda x: \(x\[0\]\*x\[1\]\)%7'; give",
     ):
         import_file(tmp_path / "model_1.pt")
     answers = wanted.get("answers")
@@ -171,12 +221,16 @@ def test_a_directory_says_how_many_are_right(tmp_path: Path) -> None:
 def test_ties_are_not_right_and_large_models_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     from quadlens.readers import tasks
 
-    still = from_state_dict({"fc1.weight": np.ones((4, 10)), "fc2.weight": np.ones((5, 4))}, activation="relu")
+    still = from_state_dict(
+        {"fc1.weight": np.ones((4, 10)), "fc2.weight": np.ones((5, 4))}, activation="relu"
+    )
     assert (still.correct, still.pairs) == (0, 25)
     monkeypatch.setattr(tasks, "MAX_MULTIPLICATIONS", 10)
     drawn = from_state_dict(usual_mlp(), activation="relu")
     assert (drawn.correct, drawn.pairs) == (tasks.DRAWN, tasks.DRAWN)
-    assert drawn.notes[-1] == f"{tasks.DRAWN} of {tasks.DRAWN} inputs are answered right, drawn of 169"
+    assert (
+        drawn.notes[-1] == f"{tasks.DRAWN} of {tasks.DRAWN} inputs are answered right, drawn of 169"
+    )
 
 
 WRONG = """
@@ -218,14 +272,26 @@ def test_wrong_python_arguments_are_told_the_remedy() -> None:
             "load(dict)",
             "got a dict; expected a file's path, and a state dict in memory is for quadlens.from_state_dict",
         ),
-        ("import_file(dict)", "got a dict; expected a file's path, and a state dict in memory is for"),
-        ("import_file(network)", "got a Network; expected a file's path, and a network in memory is for"),
+        (
+            "import_file(dict)",
+            "got a dict; expected a file's path, and a state dict in memory is for",
+        ),
+        (
+            "import_file(network)",
+            "got a Network; expected a file's path, and a network in memory is for",
+        ),
         ("load(3)", "got an int; expected a file's path, as a string or a pathlib.Path"),
-        ("Weights", "W_a: got a Tensor; expected a NumPy array, as tensor.detach().cpu().numpy() gives it"),
+        (
+            "Weights",
+            "W_a: got a Tensor; expected a NumPy array, as tensor.detach().cpu().numpy() gives it",
+        ),
         ("Config.mlp", "p = '11': got a str; expected an integer"),
         ("Weights", "W_E: got a Tensor; expected a NumPy array"),
     ):
-        assert any(line.startswith(f"{name} ") and words in line for line in lines), (name, run.stdout)
+        assert any(line.startswith(f"{name} ") and words in line for line in lines), (
+            name,
+            run.stdout,
+        )
 
 
 def test_softmax_of_a_config() -> None:
@@ -242,7 +308,9 @@ def test_softmax_of_a_config() -> None:
         assert isinstance(read.model.config.softmax, Softmax)
         assert read.model.config.softmax.divisor == divisor
         assert f"scores divided by {divisor:.6g}: {said}" in read.notes
-        assert refused_gap(state, config) == pytest.approx(refused_gap(state, {"attn_scale": divisor}), rel=1e-2)
+        assert refused_gap(state, config) == pytest.approx(
+            refused_gap(state, {"attn_scale": divisor}), rel=1e-2
+        )
     assert refused_gap(state, {"attn_scale": 60.0}) < refused_gap(state, None) / 5
 
 

@@ -17,7 +17,8 @@ from torch_zips import torch_zip
 
 pytestmark = pytest.mark.slow
 
-# A tuple that holds the tuple before it twice, a hundred times over: 2^100 steps for whoever walks it.
+# A tuple that holds the tuple before it twice, a hundred times over: 2^100 steps for whoever walks
+# it.
 DOUBLING = b")" + b"q\x00h\x00\x86" * 100
 MEGABYTE = 1 << 20
 
@@ -37,7 +38,10 @@ def _shared_views() -> bytes:
     whole = _tensor_pickle(count, 0, (count // 2,), (1,))[3:-2]
     name, rest = whole[: whole.index(b"x") + 1], whole[whole.index(b"x") + 1 :]
     pickled = b"\x80\x02}" + b"".join(
-        name[:-1] + b"x" + rest.replace(b"J" + (0).to_bytes(4, "little"), b"J" + shift.to_bytes(4, "little"), 1) + b"s"
+        name[:-1]
+        + b"x"
+        + rest.replace(b"J" + (0).to_bytes(4, "little"), b"J" + shift.to_bytes(4, "little"), 1)
+        + b"s"
         for shift in range(50)
     )
     with zipfile.ZipFile(stream, "w") as archive:
@@ -62,7 +66,12 @@ def _gbmi_with(value: bytes) -> bytes:
     with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(stream, "w") as new:
         for name in old.namelist():
             mark = b"X" + (4).to_bytes(4, "little") + b"MARK"
-            new.writestr(name, old.read(name).replace(mark, value) if name.endswith("data.pkl") else old.read(name))
+            new.writestr(
+                name,
+                old.read(name).replace(mark, value)
+                if name.endswith("data.pkl")
+                else old.read(name),
+            )
     return stream.getvalue()
 
 
@@ -70,7 +79,9 @@ def _safetensors(header: bytes) -> bytes:
     return len(header).to_bytes(8, "little") + header
 
 
-ENCODE = b"c_codecs\nencode\nq\x01X" + MEGABYTE.to_bytes(4, "little") + b"a" * MEGABYTE + b"\x85q\x02"
+ENCODE = (
+    b"c_codecs\nencode\nq\x01X" + MEGABYTE.to_bytes(4, "little") + b"a" * MEGABYTE + b"\x85q\x02"
+)
 FILES: dict[str, tuple[Callable[[], bytes], str, int]] = {
     "key": (lambda: _zip_of(b"\x80\x02}" + DOUBLING + b"K\x01s."), "a key that is a tuple", 50),
     "keys": (lambda: _zip_of(b"\x80\x02}(" + DOUBLING + b"K\x01u."), "a key that is a tuple", 50),
@@ -81,26 +92,52 @@ FILES: dict[str, tuple[Callable[[], bytes], str, int]] = {
         50,
     ),
     "storage": (
-        lambda: _zip_of(b"\x80\x02(X\x07\x00\x00\x00storagectorch\nFloatStorage\n" + DOUBLING + b"K\x01K\x01tQ."),
+        lambda: _zip_of(
+            b"\x80\x02(X\x07\x00\x00\x00storagectorch\nFloatStorage\n" + DOUBLING + b"K\x01K\x01tQ."
+        ),
         "names a storage in a way torch.save does not",
         50,
     ),
     "value": (lambda: _gbmi_with(DOUBLING), "values inside each other", 300),
     "loop": (lambda: _gbmi_with(b"]q\x00h\x00a"), "values inside each other", 300),
-    "memoize": (lambda: _zip_of(b"\x80\x04N" + b"\x94" * (30 * MEGABYTE) + b"."), "steps or memo entries", 400),
-    "objects": (lambda: _zip_of(b"\x80\x02" + b"}" * (30 * MEGABYTE) + b"."), "steps or memo entries", 400),
-    "copies": (lambda: _zip_of(b"\x80\x02" + ENCODE + b"h\x01h\x02R" * 100_000 + b"."), "copies than its size", 100),
+    "memoize": (
+        lambda: _zip_of(b"\x80\x04N" + b"\x94" * (30 * MEGABYTE) + b"."),
+        "steps or memo entries",
+        400,
+    ),
+    "objects": (
+        lambda: _zip_of(b"\x80\x02" + b"}" * (30 * MEGABYTE) + b"."),
+        "steps or memo entries",
+        400,
+    ),
+    "copies": (
+        lambda: _zip_of(b"\x80\x02" + ENCODE + b"h\x01h\x02R" * 100_000 + b"."),
+        "copies than its size",
+        100,
+    ),
     "pickle": (lambda: _zip_of(b"\x80\x02" + b"N" * (40 * MEGABYTE) + b"."), "is larger than", 300),
-    "bare": (lambda: b"\x80\x04NNNN" + b"\x94" * (30 * MEGABYTE) + b".", "steps or memo entries", 400),
+    "bare": (
+        lambda: b"\x80\x04NNNN" + b"\x94" * (30 * MEGABYTE) + b".",
+        "steps or memo entries",
+        400,
+    ),
     "stride 0": (
         lambda: _zip_of(_tensor_pickle(4, 0, (20_000, 20_000), (0, 0)), _0=bytes(16)),
         "more numbers than its storage, which has 4",
         50,
     ),
     "shared": (_shared_views, "tensors that share a storage of 1048576 numbers", 100),
-    "directory of a zip": (lambda: _zip_with_directory_of(600_000), "more than 40000 records in the zip", 300),
+    "directory of a zip": (
+        lambda: _zip_with_directory_of(600_000),
+        "more than 40000 records in the zip",
+        300,
+    ),
     "sizes": (_huge_sizes, "whose two sizes differ", 50),
-    "header": (lambda: _safetensors(b'{"__metadata__":{' + b" " * (60 * MEGABYTE) + b"}}"), "its header has", 200),
+    "header": (
+        lambda: _safetensors(b'{"__metadata__":{' + b" " * (60 * MEGABYTE) + b"}}"),
+        "its header has",
+        200,
+    ),
 }
 
 
@@ -122,14 +159,19 @@ def _fifo(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda path: path.write_bytes(b"[" + b"[[]]," * (13 * MEGABYTE) + b"0]"), "at most 1048576 are read"),
+        (
+            lambda path: path.write_bytes(b"[" + b"[[]]," * (13 * MEGABYTE) + b"0]"),
+            "at most 1048576 are read",
+        ),
         (_fifo, None),
         (lambda path: path.write_text("[" * 500_000), "is not JSON"),
         (lambda path: path.write_text('{"p": ' + "9" * 900_000 + "}"), "is not JSON"),
         (sparse, "has 8589934592 bytes; at most 1048576 are read"),
     ],
 )
-def test_configs_made_to_hang_or_bloat(tmp_path: Path, make: Callable[[Path], Any], message: str | None) -> None:
+def test_configs_made_to_hang_or_bloat(
+    tmp_path: Path, make: Callable[[Path], Any], message: str | None
+) -> None:
     (tmp_path / "model_x.pt").write_bytes(torch_zip(tl_state_dict()))
     make(tmp_path / "config_x.json")
     outcome = attacked(tmp_path / "model_x.pt")
@@ -141,9 +183,12 @@ def test_configs_made_to_hang_or_bloat(tmp_path: Path, make: Callable[[Path], An
 
 @pytest.mark.parametrize("how", ["import", "load"])
 @pytest.mark.parametrize(
-    ("make", "message"), [(_fifo, "it is not a regular file"), (sparse, "has 8589934592 bytes; at most 4294967296")]
+    ("make", "message"),
+    [(_fifo, "it is not a regular file"), (sparse, "has 8589934592 bytes; at most 4294967296")],
 )
-def test_files_that_never_end(tmp_path: Path, make: Callable[[Path], Any], message: str, how: str) -> None:
+def test_files_that_never_end(
+    tmp_path: Path, make: Callable[[Path], Any], message: str, how: str
+) -> None:
     make(tmp_path / "m.safetensors")
     outcome = attacked(tmp_path / "m.safetensors", how)
     assert message in outcome["said"], outcome
@@ -156,7 +201,9 @@ def test_directories_made_to_bloat(tmp_path: Path) -> None:
     for i in range(5):
         sparse(tmp_path / "a" / f"{i}.pt")
     outcome = attacked(tmp_path / "a")
-    assert "have 42949672960 bytes together; at most 17179869184 are read at once" in outcome["said"], outcome
+    assert (
+        "have 42949672960 bytes together; at most 17179869184 are read at once" in outcome["said"]
+    ), outcome
     assert outcome["megabytes"] < 60, outcome
     (tmp_path / "loop").mkdir()
     (tmp_path / "loop" / "again").symlink_to(tmp_path / "loop")
@@ -170,7 +217,14 @@ def test_tied_weights_are_read() -> None:
     torch = pytest.importorskip("torch")
     base, stream = torch.arange(1000.0).reshape(40, 25), io.BytesIO()
     torch.save(
-        {"W_E": base, "W_U": base.T, "x_embed": base, "y_embed": base[:20], **{f"{i}": base for i in range(50)}}, stream
+        {
+            "W_E": base,
+            "W_U": base.T,
+            "x_embed": base,
+            "y_embed": base[:20],
+            **{f"{i}": base for i in range(50)},
+        },
+        stream,
     )
     read = read_torch(stream.getvalue(), "file")
     np.testing.assert_array_equal(read["W_U"], base.T.numpy())

@@ -25,13 +25,17 @@ PLAIN = WIDTHS | {"normalization_type": None, "n_ctx": 3, "d_vocab": 8, "d_vocab
 def hooked(**changes: Any) -> Any:
     """A HookedTransformer with random weights, biases too."""
     lens = pytest.importorskip("transformer_lens", reason="the extra 'peers' is not installed")
-    model = lens.HookedTransformer(lens.HookedTransformerConfig(**(PLAIN | changes), seed=0, device="cpu"))
+    model = lens.HookedTransformer(
+        lens.HookedTransformerConfig(**(PLAIN | changes), seed=0, device="cpu")
+    )
     return shaken(model)
 
 
 def bridge(**changes: Any) -> Any:
     """The same of version 4, which has the bridge alone; it came before 4.0, so that it can be tried here."""
-    bridges = pytest.importorskip("transformer_lens.model_bridge", reason="the extra 'peers' is not installed")
+    bridges = pytest.importorskip(
+        "transformer_lens.model_bridge", reason="the extra 'peers' is not installed"
+    )
     if not hasattr(bridges.TransformerBridge, "boot_native"):
         pytest.skip("this TransformerLens has no boot_native")
     return shaken(bridges.TransformerBridge.boot_native(PLAIN | changes))
@@ -65,11 +69,16 @@ class StandIn:
             "blocks.0.attn.W_O": (h, dh, d), "blocks.0.attn.b_O": (d,), "blocks.0.mlp.W_in": (d, m),
             "blocks.0.mlp.b_in": (m,), "blocks.0.mlp.W_out": (m, d), "blocks.0.mlp.b_out": (d,),
         }  # fmt: skip
-        self.weights = {name: torch.randn(shape, generator=generator) for name, shape in shapes.items()}
+        self.weights = {
+            name: torch.randn(shape, generator=generator) for name, shape in shapes.items()
+        }
 
     def state_dict(self) -> dict[str, Any]:
         n_ctx = self.cfg.n_ctx
-        buffers = {"mask": torch.tril(torch.ones(n_ctx, n_ctx)).bool(), "IGNORE": torch.tensor(-np.inf)}
+        buffers = {
+            "mask": torch.tril(torch.ones(n_ctx, n_ctx)).bool(),
+            "IGNORE": torch.tensor(-np.inf),
+        }
         return self.weights | {f"blocks.0.attn.{name}": x for name, x in buffers.items()}
 
     def parameters(self) -> Any:
@@ -78,7 +87,9 @@ class StandIn:
     def __call__(self, tokens: Any) -> Any:
         w = {name.rpartition(".")[2]: x for name, x in self.weights.items()}
         x = w["W_E"][tokens] + w["W_pos"][: tokens.shape[1]]
-        q, k, v = (torch.einsum("npd,hde->nhpe", x, w[f"W_{i}"]) + w[f"b_{i}"][:, None] for i in "QKV")
+        q, k, v = (
+            torch.einsum("npd,hde->nhpe", x, w[f"W_{i}"]) + w[f"b_{i}"][:, None] for i in "QKV"
+        )
         scores = q @ k.transpose(-1, -2) / self.cfg.attn_scale
         seen = torch.tril(torch.ones(scores.shape[-2:])).bool()
         mixed = torch.where(seen, scores, -torch.inf).softmax(-1) @ v
@@ -121,7 +132,10 @@ FEEDS = [
 @pytest.mark.parametrize(("changes", "known", "feed"), FEEDS)
 def test_hooked_transformers_are_read_as_they_run(changes: Any, known: Any, feed: Feed) -> None:
     imported = agrees(hooked(**changes), feed, **known)
-    assert any(note.startswith("compared with its own forward pass on 49 inputs") for note in imported.notes)
+    assert any(
+        note.startswith("compared with its own forward pass on 49 inputs")
+        for note in imported.notes
+    )
 
 
 @pytest.mark.parametrize(
@@ -146,10 +160,15 @@ def test_objects_without_transformer_lens() -> None:
     agrees(StandIn(d_vocab=15, n_ctx=2), Feed(7, 7), inputs=("a", "b+7"))
     whole = from_transformer(StandIn().state_dict(), StandIn().cfg)
     assert "not compared with a forward pass: a state dict has none" in whole.notes
-    plain = {name: x for name, x in vars(StandIn().cfg).items() if name not in ("dtype", "_private")}
+    plain = {
+        name: x for name, x in vars(StandIn().cfg).items() if name not in ("dtype", "_private")
+    }
     assert from_transformer(StandIn().state_dict(), plain).model.config == whole.model.config
     np.testing.assert_allclose(
-        whole.model.forward(all_pairs(7)), own_logits(StandIn(), Feed(7, equals=7)), rtol=1e-5, atol=1e-5
+        whole.model.forward(all_pairs(7)),
+        own_logits(StandIn(), Feed(7, equals=7)),
+        rtol=1e-5,
+        atol=1e-5,
     )
 
 
@@ -172,15 +191,23 @@ def test_another_feed_that_is_right_more_often_is_named() -> None:
     """The bundled model, exported with 60 answers for 60 tokens: by default it would be asked a + b mod 60."""
     mine = quadlens.load("pizza")
     model = StandIn()
-    wide = {"unembed.W_U": np.pad(mine.W_U, ((0, 0), (0, 1))), "unembed.b_U": np.pad(mine.b_U, (0, 1))}
+    wide = {
+        "unembed.W_U": np.pad(mine.W_U, ((0, 0), (0, 1))),
+        "unembed.b_U": np.pad(mine.b_U, (0, 1)),
+    }
     state = {name: np.zeros_like(mine.W_V if ".W_" in name else mine.b_V)
              for name in (f"blocks.0.attn.{x}_{y}" for x in "Wb" for y in "QK")}  # fmt: skip
     for name in model.weights.keys() - state.keys() - wide.keys():
         state[name] = mine.tensors[name.rpartition(".")[2]]
     model.weights = {name: torch.from_numpy(np.array(x)) for name, x in (state | wide).items()}
-    model.cfg.__dict__.update(d_vocab=60, d_vocab_out=60, d_head=32, n_heads=4, d_model=128, d_mlp=512)
+    model.cfg.__dict__.update(
+        d_vocab=60, d_vocab_out=60, d_head=32, n_heads=4, d_model=128, d_mlp=512
+    )
     notes = from_transformer(model).notes
-    assert notes[-1] == "another feed answers more inputs right, 3481 of 3481: give inputs=('a', 'b'), p=59"
+    assert (
+        notes[-1]
+        == "another feed answers more inputs right, 3481 of 3481: give inputs=('a', 'b'), p=59"
+    )
     right = from_transformer(model, inputs=("a", "b"), p=59)
     assert right.correct == 3481
     assert right.model.config.attention == (0.5, 0.5)
@@ -190,7 +217,8 @@ def test_hooks_and_other_code_are_found_by_the_comparison() -> None:
     model = hooked()
     model.blocks[0].hook_mlp_out.add_hook(lambda value, hook: 1.1 * value)
     with pytest.raises(
-        BadConfig, match=r"not what it computes: on a = \d, b = \d .* away, the largest difference of 49"
+        BadConfig,
+        match=r"not what it computes: on a = \d, b = \d .* away, the largest difference of 49",
     ):
         from_transformer(model)
 
@@ -200,7 +228,9 @@ def test_hooks_and_other_code_are_found_by_the_comparison() -> None:
             logits[(tokens[:, 0] == 3) & (tokens[:, 1] == 5), -1, 2] += 0.01  # one input of all
             return logits
 
-    with pytest.raises(BadConfig, match=r"on a = 3, b = 5 its own forward pass has a logit that is 0\.01 away"):
+    with pytest.raises(
+        BadConfig, match=r"on a = 3, b = 5 its own forward pass has a logit that is 0\.01 away"
+    ):
         from_transformer(Other())
 
 
@@ -228,7 +258,9 @@ def test_a_common_offset_hides_no_hook(kind: Any, offset: float) -> None:
     if kind is Wider:
         model.adds = 15.0
     else:
-        model.unembed.register_forward_hook(lambda module, fed, logits: logits + 15 * torch.eye(7)[0])
+        model.unembed.register_forward_hook(
+            lambda module, fed, logits: logits + 15 * torch.eye(7)[0]
+        )
     with pytest.raises(BadConfig, match="not what it computes"):
         from_transformer(model)
 
@@ -246,9 +278,13 @@ def test_what_a_network_raises_is_told() -> None:
         def __call__(self, tokens: Any) -> Any:
             return super().__call__(tokens) * torch.nan
 
-    with pytest.raises(BadConfig, match="its forward pass fails on 49 inputs: RuntimeError: no such device"):
+    with pytest.raises(
+        BadConfig, match="its forward pass fails on 49 inputs: RuntimeError: no such device"
+    ):
         from_transformer(Raises())
-    with pytest.raises(BadConfig, match=r"has the shape \(49, 1\); expected 49 rows of at least 7 logits"):
+    with pytest.raises(
+        BadConfig, match=r"has the shape \(49, 1\); expected 49 rows of at least 7 logits"
+    ):
         from_transformer(Scalar())
     with pytest.raises(BadConfig, match="not what it computes"):
         from_transformer(Undefined())
@@ -256,7 +292,9 @@ def test_what_a_network_raises_is_told() -> None:
 
 def test_a_network_of_half_precision_is_compared_in_float64() -> None:
     imported = from_transformer(hooked().to(torch.bfloat16))
-    assert any(note.startswith("compared with its own forward pass in float64") for note in imported.notes)
+    assert any(
+        note.startswith("compared with its own forward pass in float64") for note in imported.notes
+    )
 
 
 def test_bad_weights_and_configs_are_refused() -> None:
@@ -264,10 +302,16 @@ def test_bad_weights_and_configs_are_refused() -> None:
     broken.weights["embed.W_E"][2, 1] = torch.nan
     with pytest.raises(BadWeights, match=r"W_E\[2, 1\] is nan"):
         from_transformer(broken)
-    for name, value in {"attn_only": True, "positional_embedding_type": "rotary", "parallel_attn_mlp": True}.items():
+    for name, value in {
+        "attn_only": True,
+        "positional_embedding_type": "rotary",
+        "parallel_attn_mlp": True,
+    }.items():
         model = StandIn()
         setattr(model.cfg, name, value)
-        with pytest.raises(BadConfig, match=f"{name} is {value} in its config; quadlens reads models where it is"):
+        with pytest.raises(
+            BadConfig, match=f"{name} is {value} in its config; quadlens reads models where it is"
+        ):
             from_transformer(model)
     odd = copy.deepcopy(StandIn())
     odd.cfg.n_ctx = "many"
@@ -280,7 +324,10 @@ def test_bad_weights_and_configs_are_refused() -> None:
     normed = StandIn()
     normed.cfg.__dict__.update(normalization_type="LNPre", eps=1e-5)
     normed.weights["ln_final.w"] = torch.ones(6)
-    with pytest.raises(BadConfig, match=r"and the weights have ln_final_w; expected one of LN, .* Pre being without"):
+    with pytest.raises(
+        BadConfig,
+        match=r"and the weights have ln_final_w; expected one of LN, .* Pre being without",
+    ):
         from_transformer(normed)
     normed.cfg.normalization_type = "Batch"
     with pytest.raises(BadConfig, match="normalization_type is 'Batch' in cfg"):
@@ -291,7 +338,9 @@ def test_bad_weights_and_configs_are_refused() -> None:
         from_transformer({"blocks.0.attn.W_O": np.ones((1, 1, 1))}, {"n_ctx": 2, "d_vocab": 3})
 
 
-@pytest.mark.parametrize("inputs", ["ab", ("b", "a"), ("a",), ("a", "b", "="), ("a", "c"), ("a", "b", True), ()])
+@pytest.mark.parametrize(
+    "inputs", ["ab", ("b", "a"), ("a",), ("a", "b", "="), ("a", "c"), ("a", "b", True), ()]
+)
 def test_inputs_that_are_not_understood(inputs: Any) -> None:
     with pytest.raises(WrongArgument, match="expected the tokens fed in their order"):
         from_transformer(StandIn(), inputs=inputs)

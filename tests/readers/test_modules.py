@@ -18,7 +18,13 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 N = 5
-ACTIVATIONS = {"relu": nn.ReLU, "gelu": nn.GELU, "tanh": nn.Tanh, "silu": nn.SiLU, "softplus": nn.Softplus}
+ACTIVATIONS = {
+    "relu": nn.ReLU,
+    "gelu": nn.GELU,
+    "tanh": nn.Tanh,
+    "silu": nn.SiLU,
+    "softplus": nn.Softplus,
+}
 
 
 def own_logits(module: Any, inputs: str, n: int = N) -> np.ndarray:
@@ -36,7 +42,9 @@ def own_logits(module: Any, inputs: str, n: int = N) -> np.ndarray:
 def agrees(module: Any, inputs: Any, **known: Any) -> Weights:
     model = from_module(module, inputs=inputs, **known).model
     expected = own_logits(module, inputs, model.config.p)
-    np.testing.assert_allclose(model.forward(all_pairs(model.config.p)), expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        model.forward(all_pairs(model.config.p)), expected, rtol=1e-9, atol=1e-9
+    )
     tables = model.collapse()
     by_tables = np.concatenate([tables.logits(a) for a in range(model.config.p)])
     np.testing.assert_allclose(by_tables, expected, rtol=1e-9, atol=1e-9)
@@ -63,7 +71,9 @@ def random_body(width: int, rng: np.random.Generator) -> Any:
     layers: list[Any] = []
     for _ in range(int(rng.integers(1, 4))):
         if rng.random() < 0.3:
-            layers.append(nn.RMSNorm(width, eps=1e-3) if rng.random() < 0.5 else nn.LayerNorm(width))
+            layers.append(
+                nn.RMSNorm(width, eps=1e-3) if rng.random() < 0.5 else nn.LayerNorm(width)
+            )
         if rng.random() < 0.2:  # a linear layer without an activation
             layers.append(nn.Linear(width, width := int(rng.integers(2, 7))))
         out = int(rng.integers(2, 9))
@@ -87,7 +97,10 @@ def test_modules_of_random_shapes(seed: int) -> None:
         while not isinstance(module[0], nn.Linear):  # tokens have no norm
             module = module[1:]
     else:
-        joined, width = inputs == "concat" or (inputs == "pair" and rng.random() < 0.5), int(rng.integers(2, 6))
+        joined, width = (
+            inputs == "concat" or (inputs == "pair" and rng.random() < 0.5),
+            int(rng.integers(2, 6)),
+        )
         body = random_body(width * (1 + joined), rng)
         module = Joined(inputs, joined, int(rng.integers(1, 3)), width, body)
     for parameter in module.parameters():
@@ -113,7 +126,9 @@ class Called(nn.Module):
 
 def test_parts_in_another_order_need_a_map() -> None:
     """`out` was made first, so that the order of the modules is not that of the layers."""
-    with pytest.raises(BadConfig, match=r"out takes 6 numbers, but gets 8 .* which part is which with map="):
+    with pytest.raises(
+        BadConfig, match=r"out takes 6 numbers, but gets 8 .* which part is which with map="
+    ):
         from_module(Called(), inputs="concat", activation="relu")
     names = {"embed": "emb.weight", "hidden": "fc.0", "out": "out"}
     model = agrees(Called(), "concat", activation="relu", map=names)
@@ -130,7 +145,11 @@ def test_an_activation_that_is_called_or_shared() -> None:
         def __init__(self) -> None:
             super().__init__()
             self.sigma = nn.Tanh()
-            self.first, self.second, self.third = nn.Linear(2 * N, 6), nn.Linear(6, 4), nn.Linear(4, N)
+            self.first, self.second, self.third = (
+                nn.Linear(2 * N, 6),
+                nn.Linear(6, 4),
+                nn.Linear(4, N),
+            )
 
         def forward(self, x: Any) -> Any:
             return self.third(self.sigma(self.second(self.sigma(self.first(x)))))
@@ -142,8 +161,12 @@ def test_an_activation_that_is_called_or_shared() -> None:
     assert agrees(Shared(), "one-hot").config.activation == "tanh"
     agrees(nn.Sequential(nn.Linear(2 * N, 6), Square(), nn.Linear(6, N)), "one-hot")
     same = nn.ReLU()
-    agrees(nn.Sequential(nn.Linear(2 * N, 6), same, nn.Linear(6, 6), same, nn.Linear(6, N)), "one-hot")
-    with pytest.raises(BadConfig, match="holds no activation that is known; say which it is with activation=NAME"):
+    agrees(
+        nn.Sequential(nn.Linear(2 * N, 6), same, nn.Linear(6, 6), same, nn.Linear(6, N)), "one-hot"
+    )
+    with pytest.raises(
+        BadConfig, match="holds no activation that is known; say which it is with activation=NAME"
+    ):
         from_module(nn.Sequential(nn.Linear(2 * N, 6), nn.Linear(6, N)), inputs="one-hot")
     with pytest.raises(BadConfig, match="Shared holds tanh, but activation is relu"):
         from_module(Shared(), inputs="one-hot", activation="relu")
@@ -179,7 +202,9 @@ def test_weights_that_are_parameters() -> None:
         def forward(self, a: Any, b: Any) -> Any:
             return torch.relu((self.E[a] + self.E[b]) @ self.W + self.c) @ self.U
 
-    with pytest.raises(BadConfig, match=r"is a Raw with weights of its own; .* say which weight is which with map="):
+    with pytest.raises(
+        BadConfig, match=r"is a Raw with weights of its own; .* say which weight is which with map="
+    ):
         from_module(Raw(), inputs="pair")
     names = {"embed": "E", "hidden": "W", "hidden_bias": "c", "out": "U"}
     agrees(Raw(), "pair", map=names, activation="relu")
@@ -224,11 +249,15 @@ def test_code_that_is_not_what_the_parts_say_is_refused() -> None:
     for kind in (Cubed, OnOneInput, Random):
         with pytest.raises(BadConfig, match="what its parts say is not what it computes"):
             from_module(kind(*simple()), inputs="one-hot")
-    with pytest.raises(BadConfig, match=r"on a = 3, b = 2 its own forward pass has a logit that is 0\.001 away"):
+    with pytest.raises(
+        BadConfig, match=r"on a = 3, b = 2 its own forward pass has a logit that is 0\.001 away"
+    ):
         from_module(OnOneInput(*simple()), inputs="one-hot")
     hooked = simple()
     hooked[1].register_forward_hook(lambda module, fed, output: output + 1)
-    with pytest.raises(BadConfig, match="A hook, another order of the inputs or code beside its modules"):
+    with pytest.raises(
+        BadConfig, match="A hook, another order of the inputs or code beside its modules"
+    ):
         from_module(hooked, inputs="one-hot")
 
 
@@ -320,18 +349,42 @@ def test_modules_that_cannot_be_read() -> None:
     refused: list[tuple[Any, str]] = [
         (Raises(*simple()), "its forward pass fails on 25 inputs: KeyError: 'not today'"),
         (Pair(*simple()), "its forward pass fails on 25 inputs: AttributeError"),
-        (dropped.train(), r"Dropout\(p=0.1, inplace=False\) in training mode, .*; call module.eval\(\) first"),
+        (
+            dropped.train(),
+            r"Dropout\(p=0.1, inplace=False\) in training mode, .*; call module.eval\(\) first",
+        ),
         (nn.Sequential(*simple(), nn.Softmax(-1)), "Softmax.*activation"),
         (nn.Sequential(*simple(), nn.ReLU()), "what its parts say is not what it computes"),
         (nn.Sequential(*simple(), nn.Tanh()), "a linear layer right after the last of these"),
-        (nn.Sequential(nn.Linear(2 * N, 6), nn.GELU(approximate="tanh"), nn.Linear(6, N)), "gelu with erf"),
-        (nn.Sequential(nn.Linear(2 * N, 6), nn.LeakyReLU(), nn.Linear(6, N)), "LeakyReLU.*activation"),
-        (nn.Sequential(nn.Linear(2 * N, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, N)), "BatchNorm1d with weights"),
-        (nn.Sequential(nn.Linear(2 * N, 6), nn.ReLU(), nn.Linear(7, N)), "2 takes 7 numbers, but gets 6"),
-        (nn.Sequential(nn.Linear(2 * N, 6), nn.ReLU(), nn.Linear(6, 3)), "3 logits for n = 5 elements"),
+        (
+            nn.Sequential(nn.Linear(2 * N, 6), nn.GELU(approximate="tanh"), nn.Linear(6, N)),
+            "gelu with erf",
+        ),
+        (
+            nn.Sequential(nn.Linear(2 * N, 6), nn.LeakyReLU(), nn.Linear(6, N)),
+            "LeakyReLU.*activation",
+        ),
+        (
+            nn.Sequential(nn.Linear(2 * N, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, N)),
+            "BatchNorm1d with weights",
+        ),
+        (
+            nn.Sequential(nn.Linear(2 * N, 6), nn.ReLU(), nn.Linear(7, N)),
+            "2 takes 7 numbers, but gets 6",
+        ),
+        (
+            nn.Sequential(nn.Linear(2 * N, 6), nn.ReLU(), nn.Linear(6, 3)),
+            "3 logits for n = 5 elements",
+        ),
         (nn.Sequential(nn.LazyLinear(6), nn.ReLU(), nn.Linear(6, N)), "cannot be read"),
-        (nn.Sequential(nn.Embedding(N, 4), nn.Linear(8, 6), nn.ReLU(), nn.Linear(6, N)), "it holds 1 embeddings"),
-        (nn.Sequential(nn.ReLU(), nn.Linear(2 * N, N)), "expected a linear layer or an embedding first"),
+        (
+            nn.Sequential(nn.Embedding(N, 4), nn.Linear(8, 6), nn.ReLU(), nn.Linear(6, N)),
+            "it holds 1 embeddings",
+        ),
+        (
+            nn.Sequential(nn.ReLU(), nn.Linear(2 * N, N)),
+            "expected a linear layer or an embedding first",
+        ),
         (nn.Linear(2 * N, N), "holds no activation"),
         (with_weight(float("nan")), "is nan, expected finite weights"),
         (with_weight(float("inf")), "is inf, expected finite weights"),
@@ -349,7 +402,9 @@ def test_modules_that_cannot_be_read() -> None:
 def test_a_study_of_a_module(capsys: pytest.CaptureFixture[str]) -> None:
     """Two hidden layers: evaluated, outlined, lens on the last, proved by brute force; the module stays as it is."""
     torch.manual_seed(1)
-    module = nn.Sequential(nn.Linear(2 * N, 8), nn.ReLU(), nn.Linear(8, 7), nn.ReLU(), nn.Linear(7, N)).train()
+    module = nn.Sequential(
+        nn.Linear(2 * N, 8), nn.ReLU(), nn.Linear(8, 7), nn.ReLU(), nn.Linear(7, N)
+    ).train()
     before = {name: x.clone() for name, x in module.state_dict().items()}
     study = quadlens.from_module(module, inputs="one-hot")
     right = int((own_logits(module, "one-hot").argmax(1) == all_pairs(N).sum(1) % N).sum())
@@ -374,11 +429,16 @@ def test_import_by_map(tmp_path: Path) -> None:
     told = run(*command, "--map", names, "--activation", "relu").document
     assert (told["format"], told["p"], told["pairs"]) == ("map", N + 1, (N + 1) ** 2)
     model = quadlens.load(tmp_path / "m.safetensors")
-    np.testing.assert_allclose(model.forward(all_pairs(N + 1)), own_logits(module, "concat", N + 1), atol=1e-9)
+    np.testing.assert_allclose(
+        model.forward(all_pairs(N + 1)), own_logits(module, "concat", N + 1), atol=1e-9
+    )
     for changed, words in (
         (["--map", names], "the weights do not say the activation"),
         (["--map", "hidden=fc.0,out=out", "--activation", "relu"], "map leaves out emb.weight"),
-        (["--map", "hidden=", "--activation", "relu"], "is not understood; expected as in embed=emb.weight"),
+        (
+            ["--map", "hidden=", "--activation", "relu"],
+            "is not understood; expected as in embed=emb.weight",
+        ),
         (["--map", names.replace("fc.1", "fc.9"), "--activation", "relu"], "has no fc.9"),
     ):
         refused = run(*command, *changed)
@@ -389,5 +449,7 @@ def test_import_by_map(tmp_path: Path) -> None:
     assert read.notes[1] == "inputs one-hot a and b, added up: the shapes"
     with pytest.raises(BadFile, match="the first layer reads 7 numbers for 5 answers"):
         quadlens.from_state_dict(
-            {"fc": np.ones((4, 7)), "out": np.ones((N, 4))}, map={"hidden": "fc", "out": "out"}, activation="relu"
+            {"fc": np.ones((4, 7)), "out": np.ones((N, 4))},
+            map={"hidden": "fc", "out": "out"},
+            activation="relu",
         )

@@ -43,7 +43,10 @@ def test_a_setting_that_says_the_same_is_taken(bundled: str, tmp_path: Path) -> 
     config: Any = quadlens.load(bundled).config
     own: dict[str, Any] = {"task": config.task.name, "activation": config.activation}
     if not config.on_sequences:
-        own |= {"p": config.p, "attention": SoftmaxAttention() if config.softmax else config.attention}
+        own |= {
+            "p": config.p,
+            "attention": SoftmaxAttention() if config.softmax else config.attention,
+        }
     imported = import_file(path, hints=Hints(**own))
     assert imported.model.config == config
     assert not any("nothing says" in note for note in imported.notes)
@@ -54,7 +57,9 @@ def test_a_task_survives_the_way_through_transformer_lens(name: str, tmp_path: P
     if name == "multiply":
         model = quadlens.load("times")
     else:
-        model = build_transformer(Recipe(p=11, keys=(1, 4), neurons=24)).asked(task_by_name(name, 11))
+        model = build_transformer(Recipe(p=11, keys=(1, 4), neurons=24)).asked(
+            task_by_name(name, 11)
+        )
     export_file(model, "transformer-lens", tmp_path / "model.safetensors")
     imported = import_file(tmp_path / "model.safetensors")
     assert imported.model.config.task == model.config.task
@@ -64,7 +69,9 @@ def test_a_task_survives_the_way_through_transformer_lens(name: str, tmp_path: P
 def test_a_table_is_not_in_a_config_and_that_is_said(tmp_path: Path) -> None:
     model = build_transformer(Recipe(p=11, keys=(1, 4), neurons=24))
     table = np.add.outer(np.arange(11), np.arange(11)) // 2 % 11
-    _, notes = export_file(model.asked(quadlens.task(table)), "transformer-lens", tmp_path / "model.safetensors")
+    _, notes = export_file(
+        model.asked(quadlens.task(table)), "transformer-lens", tmp_path / "model.safetensors"
+    )
     assert any("cannot say the task" in note for note in notes)
 
 
@@ -72,7 +79,9 @@ def test_a_mixture_is_not_softmax_alone(tmp_path: Path) -> None:
     mixed = quadlens.edit.mix_attention("clock", 0.5)
     assert mixed.config.attention_kind == "mixture"
     path = quadlens.save(mixed, tmp_path / "model.safetensors")
-    with pytest.raises(QuadlensError, match="attention is softmax by the setting but a mixture by the file"):
+    with pytest.raises(
+        QuadlensError, match="attention is softmax by the setting but a mixture by the file"
+    ):
         import_file(path, hints=Hints(attention=SoftmaxAttention()))
 
 
@@ -80,5 +89,7 @@ def test_an_mlp_of_our_own_with_what_it_has(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     save(build_mlp(Recipe(p=11, keys=(1, 4), neurons=24)), path)
     assert import_file(path, hints=Hints(p=11, activation="relu")).correct is not None
-    with pytest.raises(QuadlensError, match=r"attention is 0\.5, 0\.5 by the setting but none by the file"):
+    with pytest.raises(
+        QuadlensError, match=r"attention is 0\.5, 0\.5 by the setting but none by the file"
+    ):
         import_file(path, hints=Hints(attention=(0.5, 0.5)))

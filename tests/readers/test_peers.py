@@ -25,7 +25,9 @@ FLOAT32 = 2e-6
 
 def agrees(logits: np.ndarray, model: Weights) -> None:
     expected = model.forward(all_pairs(model.config.p))
-    assert np.abs(logits - expected).max() <= FLOAT32 * max(np.abs(expected).max(), magnitude(model))
+    assert np.abs(logits - expected).max() <= FLOAT32 * max(
+        np.abs(expected).max(), magnitude(model)
+    )
     np.testing.assert_array_equal(logits.argmax(axis=1), expected.argmax(axis=1))
 
 
@@ -90,7 +92,9 @@ def test_we_read_what_transformer_lens_saves(tmp_path: Path) -> None:
     from quadlens.readers import Hints, SoftmaxAttention
 
     for positions in (2, 3):
-        model = import_file(tmp_path / "m.pt", hints=Hints(SoftmaxAttention(positions), activation="relu")).model
+        model = import_file(
+            tmp_path / "m.pt", hints=Hints(SoftmaxAttention(positions), activation="relu")
+        ).model
         assert isinstance(model, Weights)
         with torch.no_grad():
             agrees(hooked(inputs(model))[:, -1].double().numpy(), model)
@@ -98,7 +102,13 @@ def test_we_read_what_transformer_lens_saves(tmp_path: Path) -> None:
 
 def bridge_state(state: dict[str, Any]) -> dict[str, Any]:
     """An export under the names of TransformerLens 4, as docs/formats.md does it: matrices turned, heads in a row."""
-    names = {"W_E": "embed", "W_pos": "pos_embed", "W_U": "unembed", "W_in": "mlp.in", "W_out": "mlp.out"}
+    names = {
+        "W_E": "embed",
+        "W_pos": "pos_embed",
+        "W_U": "unembed",
+        "W_in": "mlp.in",
+        "W_out": "mlp.out",
+    }
     turned = {}
     for name, tensor in state.items():
         x = tensor
@@ -118,7 +128,9 @@ def bridge_state(state: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.filterwarnings("ignore")
 def test_transformer_lens_4_models_run_our_export_under_their_names(tmp_path: Path) -> None:
     """`boot_native` came before 4.0, so it can be tried with the version below 4 that is installed."""
-    bridges = pytest.importorskip("transformer_lens.model_bridge", reason="the extra 'peers' is not installed")
+    bridges = pytest.importorskip(
+        "transformer_lens.model_bridge", reason="the extra 'peers' is not installed"
+    )
     if not hasattr(bridges.TransformerBridge, "boot_native"):
         pytest.skip("this TransformerLens has no boot_native")
     for model in (without(m, "b_U") for m in TRANSFORMERS[:4]):
@@ -144,7 +156,9 @@ ONNX_MODELS: list[Weights] = [
     shaped(**EQUALS, attention=(0.1, 0.2, 0.3), activation="square"),
     build_mlp(Recipe(13, (2, 5), 40, noise=0.01)),
     Weights.mlp(Config.mlp(P, 9, "square"), random(P, 9), random(P, 9, seed=1), random(9, P)),
-    Weights.mlp(Config.mlp(P, 9, "abs"), *(random(*s).astype(np.float64) for s in ((P, 9), (P, 9), (9, P)))),
+    Weights.mlp(
+        Config.mlp(P, 9, "abs"), *(random(*s).astype(np.float64) for s in ((P, 9), (P, 9), (9, P)))
+    ),
 ]
 
 
@@ -155,7 +169,15 @@ def test_onnxruntime_runs_our_graph(tmp_path: Path, index: int) -> None:
     model = ONNX_MODELS[index]
     export_file(model, "onnx", tmp_path / "m.onnx")
     graph = onnx.load(tmp_path / "m.onnx").graph
-    assert {node.op_type for node in graph.node} <= {"Flatten", "MatMul", "Gemm", "Relu", "Abs", "Mul", "Add"}
+    assert {node.op_type for node in graph.node} <= {
+        "Flatten",
+        "MatMul",
+        "Gemm",
+        "Relu",
+        "Abs",
+        "Mul",
+        "Add",
+    }
     session = runtime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
     (entry,) = session.get_inputs()
     assert entry.shape == ["batch", 2, model.config.p]
@@ -170,6 +192,9 @@ def test_onnxruntime_runs_our_graph(tmp_path: Path, index: int) -> None:
 
 def test_onnx_without_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "onnx", None)
-    with pytest.raises(MissingExtra, match=r"exporting to ONNX needs the extra 'onnx'. Install it with: pip install"):
+    with pytest.raises(
+        MissingExtra,
+        match=r"exporting to ONNX needs the extra 'onnx'. Install it with: pip install",
+    ):
         export_file(PAPER, "onnx", tmp_path / "m.onnx")
     assert list(tmp_path.iterdir()) == []

@@ -26,7 +26,12 @@ from readers.test_formats import M, P, random
 from torch_zips import torch_zip
 
 DEEP_JSON = ("[" * 40 + "]" * 40, "[" * 100_000, '{"a":' * 900 + "1" + "}" * 900)
-DEEP_TOML = ("p = " + "[" * 40 + "]" * 40, "p = " + "[" * 100_000, "p" + ".p" * 900 + " = 1", "p = " + "{p=" * 3000)
+DEEP_TOML = (
+    "p = " + "[" * 40 + "]" * 40,
+    "p = " + "[" * 100_000,
+    "p" + ".p" * 900 + " = 1",
+    "p = " + "{p=" * 3000,
+)
 
 
 @pytest.mark.parametrize("text", DEEP_JSON)
@@ -85,7 +90,9 @@ def test_sizes_are_limited_before_anything_is_allocated(p: int) -> None:
         lambda: TrainConfig(p=p, architecture="mlp"),
         lambda: Recipe(p if p % 2 else p + 1, (1,), 12),
     ):
-        with pytest.raises(BadConfig, match=r"p = \d+ is too large; expected at most 16384 elements"):
+        with pytest.raises(
+            BadConfig, match=r"p = \d+ is too large; expected at most 16384 elements"
+        ):
             make()
     with pytest.raises(BadConfig, match=r"the model would have \d+ weights; expected at most"):
         TrainConfig(d_mlp=p, architecture="mlp", p=10_007)
@@ -102,15 +109,26 @@ TABLES: dict[str, tuple[Callable[[Path], Any], str]] = {
     "fifo": (os.mkfifo, "it is not a regular file"),
     "zero": (lambda path: path.symlink_to("/dev/zero"), "it is not a regular file"),
     "sparse": (sparse, "has 8589934592 bytes; at most 33558528 are read"),
-    "header": (lambda path: path.write_bytes(npy(HUGE)), "0 bytes of numbers, but its header says shape (900000000, "),
-    "nested": (lambda path: path.write_bytes(npy(b"{'descr': " + b"(" * 4000)), "not one that numpy.save writes"),
+    "header": (
+        lambda path: path.write_bytes(npy(HUGE)),
+        "0 bytes of numbers, but its header says shape (900000000, ",
+    ),
+    "nested": (
+        lambda path: path.write_bytes(npy(b"{'descr': " + b"(" * 4000)),
+        "not one that numpy.save writes",
+    ),
     "objects": (
-        lambda path: path.write_bytes(npy(b"{'descr': '|O', 'fortran_order': False, 'shape': (2, 2), }\n")),
+        lambda path: path.write_bytes(
+            npy(b"{'descr': '|O', 'fortran_order': False, 'shape': (2, 2), }\n")
+        ),
         "not one that numpy.save writes",
     ),
     "short": (lambda path: path.write_bytes(b"\x93NUMPY\x01"), "not one that numpy.save writes"),
     "empty": (lambda path: path.touch(), "is empty"),
-    "row": (lambda path: path.write_bytes(b"0," * (1 << 24)), "more than 2048 answers in its first row"),
+    "row": (
+        lambda path: path.write_bytes(b"0," * (1 << 24)),
+        "more than 2048 answers in its first row",
+    ),
     "digits": (lambda path: path.write_bytes(b"9" * (1 << 24)), "is not a table of integers"),
 }
 
@@ -122,7 +140,8 @@ def test_tables_made_to_hang_or_bloat(tmp_path: Path, name: str, suffix: str) ->
     make(tmp_path / f"table{suffix}")
     told = (
         message
-        if (suffix == ".npy") == (name not in ("row", "digits")) or name in ("fifo", "zero", "sparse", "empty")
+        if (suffix == ".npy") == (name not in ("row", "digits"))
+        or name in ("fifo", "zero", "sparse", "empty")
         else ""
     )
     with pytest.raises((BadFile, BadConfig)) as refused:
@@ -139,7 +158,15 @@ def test_answers_and_tasks_made_to_hang_or_bloat(tmp_path: Path, name: str) -> N
     (tmp_path / "m.pt").write_bytes(torch_zip(state))
     out = ("-o", tmp_path / "x.safetensors")
     for words in (
-        ("import", tmp_path / "m.pt", "--activation", "relu", "--answers", tmp_path / "table.npy", *out),
+        (
+            "import",
+            tmp_path / "m.pt",
+            "--activation",
+            "relu",
+            "--answers",
+            tmp_path / "table.npy",
+            *out,
+        ),
         ("train", "--task", tmp_path / "table.npy", "--epochs", "1", *out),
     ):
         run = quadlens(*words)
@@ -188,7 +215,10 @@ def test_settings_never_end_in_an_internal_error(tmp_path: Path, name: str) -> N
         return
     out = ("-o", tmp_path / "x.safetensors", "--epochs", "1")
     value = text.replace(" ", "", 2).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    for words in (("train", "--config", tmp_path / "run.toml", *out), ("train", "--set", value, *out)):
+    for words in (
+        ("train", "--config", tmp_path / "run.toml", *out),
+        ("train", "--set", value, *out),
+    ):
         run = quadlens(*words)
         assert run.code == 2, (words[1], run)
         assert problem(run) is None
@@ -253,7 +283,9 @@ def test_a_run_file_that_is_not_odd(tmp_path: Path) -> None:
 def test_a_run_file_with_more_behind_its_end(tmp_path: Path) -> None:
     """Of which a browser would play nothing."""
     (tmp_path / "m.run").write_bytes(odd_run(lambda h: None) + b"more")
-    with pytest.raises(BadFile, match=r"is not a run to be played \(something lies behind its end\)"):
+    with pytest.raises(
+        BadFile, match=r"is not a run to be played \(something lies behind its end\)"
+    ):
         read_run(tmp_path / "m.run")
 
 
@@ -262,21 +294,38 @@ def test_snapshots_of_another_modulus(tmp_path: Path) -> None:
 
     pytest.importorskip("torch")
     model = tmp_path / "m.safetensors"
-    words = ("train", "--epochs", "2", "--set", "d_model=8", "--set", "d_mlp=16", "--snapshots", "2", "-o", model)
+    words = (
+        "train",
+        "--epochs",
+        "2",
+        "--set",
+        "d_model=8",
+        "--set",
+        "d_mlp=16",
+        "--snapshots",
+        "2",
+        "-o",
+        model,
+    )
     assert quadlens(*words, "--p", "5").code == 0
     directory = RunFiles(model).snapshots
     save_snapshot(package.build(p=7, keys=(1, 2), neurons=12), directory, 1)
     run = quadlens("history", model)
     assert run.code == 2
     assert problem(run) is None
-    assert "is a model of 7 elements, and the last one has 5; keep one run per directory" in " ".join(run.err.split())
+    assert (
+        "is a model of 7 elements, and the last one has 5; keep one run per directory"
+        in " ".join(run.err.split())
+    )
     for file in directory.iterdir():
         file.unlink()
     save_snapshot(package.build(p=7, keys=(1, 2), neurons=12), directory, 1)
     run = quadlens("history", model)
     assert run.code == 2
     assert problem(run) is None
-    assert "is of a run with p = 5, but the snapshots beside it have p = 7" in " ".join(run.err.split())
+    assert "is of a run with p = 5, but the snapshots beside it have p = 7" in " ".join(
+        run.err.split()
+    )
 
 
 @pytest.mark.parametrize("text", [*DEEP_JSON, '{"p": ' + "9" * 5000 + "}", "", "[1]", '"x"', "NaN"])
@@ -290,7 +339,9 @@ def test_manifests_and_configs_never_end_in_an_internal_error(tmp_path: Path, te
     RunFiles(model).manifest.write_text(text)
     (tmp_path / "report").mkdir()
     (tmp_path / "report" / "manifest.json").write_text(text)
-    (tmp_path / "model_1.pt").write_bytes(torch_zip({"fc1.weight": random(M, 2 * P), "fc2.weight": random(P, M)}))
+    (tmp_path / "model_1.pt").write_bytes(
+        torch_zip({"fc1.weight": random(M, 2 * P), "fc2.weight": random(P, M)})
+    )
     (tmp_path / "config_1.json").write_text(text)
     for words in (
         ("history", model),
@@ -311,11 +362,16 @@ def test_metadata_that_is_nested(tmp_path: Path, text: str) -> None:
     from quadlens.training.checkpoint import load_checkpoint
 
     file = tmp_path / "m.safetensors"
-    for key, words in (("quadlens", ("evaluate", file)), ("run_config", ("import", file, "-o", tmp_path / "o"))):
+    for key, words in (
+        ("quadlens", ("evaluate", file)),
+        ("run_config", ("import", file, "-o", tmp_path / "o")),
+    ):
         file.write_bytes(to_safetensors({"x": np.zeros(1)}, {key: text}))
         run = quadlens(*words)
         assert run.code == 2, run
         assert problem(run) is None
     file.write_bytes(to_safetensors({"x": np.zeros(1)}, {"quadlens_checkpoint": text}))
-    with pytest.raises(BadFile, match=r"is not a training checkpoint \(its metadata is not JSON: values"):
+    with pytest.raises(
+        BadFile, match=r"is not a training checkpoint \(its metadata is not JSON: values"
+    ):
         load_checkpoint(file)

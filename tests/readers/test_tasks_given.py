@@ -40,7 +40,9 @@ FORMS: dict[str, Callable[[Path], Any]] = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_table_in_every_form(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_in_every_form(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     given = FORMS[form](tmp_path)
     state = {"fc1.weight": np.ones((8, 2 * N)), "fc2.weight": np.ones((N, 8))}
     torch.save({name: torch.from_numpy(x) for name, x in state.items()}, tmp_path / "m.pt")
@@ -71,7 +73,9 @@ def test_what_is_no_task(given: Any) -> None:
         lambda: quadlens.from_state_dict(state, activation="relu", task=given),
         lambda: quadlens.study("pizza", task=given),
     ):
-        with pytest.raises(WrongArgument, match="expected a name, as 'add' or 'S5', a table of n rows"):
+        with pytest.raises(
+            WrongArgument, match="expected a name, as 'add' or 'S5', a table of n rows"
+        ):
             way()
 
 
@@ -89,7 +93,9 @@ def test_a_module_whose_feed_is_not_told() -> None:
     """One-hot tokens where two of n are read for n answers; else the four ways are listed."""
     told = quadlens.from_module(module(), inputs="one-hot")
     assert quadlens.from_module(module()).logits(1).tolist() == told.logits(1).tolist()
-    embedded = nn.Sequential(nn.Embedding(N, 4), nn.Flatten(), nn.Linear(8, 6), nn.ReLU(), nn.Linear(6, N))
+    embedded = nn.Sequential(
+        nn.Embedding(N, 4), nn.Flatten(), nn.Linear(8, 6), nn.ReLU(), nn.Linear(6, N)
+    )
     wide = nn.Sequential(nn.Linear(2 * N, 6), nn.ReLU(), nn.Linear(6, N + 1))
     for network in (embedded, wide):
         with pytest.raises(WrongArgument) as error:
@@ -110,5 +116,7 @@ def test_words_about_tables_and_logits() -> None:
     with pytest.raises(BadConfig, match=r"^the table has 99 at \[0, 0\]; expected 0 … 4"):
         quadlens.task(np.full((5, 5), 99))
     one = nn.Sequential(nn.Linear(2 * N, 6), nn.ReLU(), nn.Linear(6, 1))
-    with pytest.raises(QuadlensError, match=r"1 logit for n = 5 elements; expected at least 5, one for each answer"):
+    with pytest.raises(
+        QuadlensError, match=r"1 logit for n = 5 elements; expected at least 5, one for each answer"
+    ):
         quadlens.from_module(one, inputs="one-hot")

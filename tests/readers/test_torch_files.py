@@ -22,7 +22,18 @@ from quadlens.readers.zip_files import read_torch
 
 torch = pytest.importorskip("torch")
 
-DTYPES = ["float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool"]
+DTYPES = [
+    "float32",
+    "float64",
+    "float16",
+    "bfloat16",
+    "int64",
+    "int32",
+    "int16",
+    "int8",
+    "uint8",
+    "bool",
+]
 
 
 def saved(value: object, **options: Any) -> bytes:
@@ -37,8 +48,12 @@ def saved(value: object, **options: Any) -> bytes:
     st.integers(0, 2**32 - 1),
     st.booleans(),
 )
-def test_reads_every_type_and_shape_that_torch_saves(dtype: str, shape: list[int], seed: int, turned: bool) -> None:
-    tensor = torch.from_numpy(np.array(np.random.default_rng(seed).normal(size=shape) * 50)).to(getattr(torch, dtype))
+def test_reads_every_type_and_shape_that_torch_saves(
+    dtype: str, shape: list[int], seed: int, turned: bool
+) -> None:
+    tensor = torch.from_numpy(np.array(np.random.default_rng(seed).normal(size=shape) * 50)).to(
+        getattr(torch, dtype)
+    )
     tensor = tensor.T if turned and tensor.ndim == 2 else tensor
     read = read_torch(saved({"x": tensor}), "file")["x"]
     # bfloat16 is not a NumPy type; float32 holds it exactly.
@@ -76,7 +91,11 @@ def test_reads_every_pickle_protocol(protocol: int) -> None:
     st.dictionaries(
         st.text(max_size=5),
         st.recursive(
-            st.none() | st.booleans() | st.integers(-(2**80), 2**80) | st.floats(allow_nan=False) | st.text(max_size=5),
+            st.none()
+            | st.booleans()
+            | st.integers(-(2**80), 2**80)
+            | st.floats(allow_nan=False)
+            | st.text(max_size=5),
             lambda inner: (
                 st.lists(inner, max_size=3)
                 | st.dictionaries(st.text(max_size=3), inner, max_size=3)
@@ -91,7 +110,8 @@ def test_reads_plain_values_that_torch_saves(value: dict[str, Any]) -> None:
     assert read_torch(saved(value), "file") == value
 
 
-# --- nothing runs -----------------------------------------------------------------------------------------------------
+# --- nothing runs
+# -----------------------------------------------------------------------------------------------------
 
 
 class Canary:
@@ -106,14 +126,18 @@ class Canary:
 
 @pytest.mark.parametrize("protocol", [0, 1, 2, 4])
 @pytest.mark.parametrize("wrapped", ["torch", "bare"])
-def test_a_pickle_that_would_run_code_is_refused_by_name(tmp_path: Path, protocol: int, wrapped: str) -> None:
+def test_a_pickle_that_would_run_code_is_refused_by_name(
+    tmp_path: Path, protocol: int, wrapped: str
+) -> None:
     canary, path = tmp_path / "canary", tmp_path / "model.pt"
     value = {"model": Canary(os.mkdir, str(canary))}
     if wrapped == "torch":
         path.write_bytes(_zip_of(pickle.dumps(value, protocol)))
     else:
         path.write_bytes(b"\x80\x02" + pickle.dumps(value, protocol))
-    with pytest.raises(BadFile, match=r"model\.pt is a pickle that would run code: it asks for (posix|nt)\.mkdir"):
+    with pytest.raises(
+        BadFile, match=r"model\.pt is a pickle that would run code: it asks for (posix|nt)\.mkdir"
+    ):
         read_checkpoint(path)
     assert not canary.exists()
     pickle.loads(pickle.dumps(value, protocol))
@@ -153,7 +177,9 @@ def test_dangerous_names_are_refused(module: str, name: str) -> None:
 
 
 def test_unknown_classes_become_stand_ins_and_unknown_calls_are_refused() -> None:
-    made = PickleMachine("file").run(b"\x80\x02cgbmi.gone\nConfig\n)\x81}X\x01\x00\x00\x00aK\x07sb.")
+    made = PickleMachine("file").run(
+        b"\x80\x02cgbmi.gone\nConfig\n)\x81}X\x01\x00\x00\x00aK\x07sb."
+    )
     assert isinstance(made, StandIn)
     assert str(made.name) == "gbmi.gone.Config"
     assert made.state == {"a": 7}
@@ -169,7 +195,8 @@ def test_numpy_values_and_ordered_dictionaries_are_inert() -> None:
     assert PickleMachine("file").run(pickle.dumps(collections.OrderedDict(a=1), 2)) == {"a": 1}
 
 
-# --- limits and damage ------------------------------------------------------------------------------------------------
+# --- limits and damage
+# ------------------------------------------------------------------------------------------------
 
 
 def _zip_of(pickled: bytes, compression: int = zipfile.ZIP_STORED, **records: bytes) -> bytes:
@@ -181,12 +208,19 @@ def _zip_of(pickled: bytes, compression: int = zipfile.ZIP_STORED, **records: by
     return stream.getvalue()
 
 
-def _tensor_pickle(count: int, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> bytes:
+def _tensor_pickle(
+    count: int, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> bytes:
     """A one-tensor checkpoint with any shape one likes to claim."""
     numbers = [b"J" + n.to_bytes(4, "little", signed=True) for n in (count, offset)]
-    tuples = [b"(" + b"".join(b"J" + n.to_bytes(4, "little", signed=True) for n in t) + b"t" for t in (shape, strides)]
+    tuples = [
+        b"(" + b"".join(b"J" + n.to_bytes(4, "little", signed=True) for n in t) + b"t"
+        for t in (shape, strides)
+    ]
     storage = (
-        b"(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpu" + numbers[0] + b"tQ"
+        b"(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpu"
+        + numbers[0]
+        + b"tQ"
     )
     return (
         b"\x80\x02}X\x01\x00\x00\x00xctorch._utils\n_rebuild_tensor_v2\n("
@@ -225,8 +259,14 @@ def test_tensors_outside_their_storage_are_refused(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (_zip_of(_tensor_pickle(5, 0, (4,), (1,)), _0=bytes(16)), "storage '0' has 4 numbers, expected another count"),
-        (_zip_of(_tensor_pickle(4, 0, (4,), (1,)), _0=bytes(15)), "not a whole number of 4-byte numbers"),
+        (
+            _zip_of(_tensor_pickle(5, 0, (4,), (1,)), _0=bytes(16)),
+            "storage '0' has 4 numbers, expected another count",
+        ),
+        (
+            _zip_of(_tensor_pickle(4, 0, (4,), (1,)), _0=bytes(15)),
+            "not a whole number of 4-byte numbers",
+        ),
         (_zip_of(_tensor_pickle(4, 0, (4,), (1,))), "storage '0' is missing"),
         (_zip_of(b"\x80\x02}"), "cut or damaged"),
         (_zip_of(b"\x80\x02t."), "cut or damaged"),
@@ -278,7 +318,10 @@ def test_records_that_overlap_are_refused() -> None:
     """Two names for one stretch of the file, the way bombs of stored records are made."""
     content = _zip_of(b"\x80\x02N.", _0=bytes(2000))
     directory = content.index(b"PK\x01\x02", 2000)
-    entries, end = content[directory : content.index(b"PK\x05\x06")], bytearray(content[content.index(b"PK\x05\x06") :])
+    entries, end = (
+        content[directory : content.index(b"PK\x05\x06")],
+        bytearray(content[content.index(b"PK\x05\x06") :]),
+    )
     doubled = entries * 40
     end[8:12] = (80).to_bytes(2, "little") * 2
     end[12:16] = len(doubled).to_bytes(4, "little")
@@ -292,7 +335,9 @@ def test_byte_orders() -> None:
         archive.writestr("archive/data.pkl", _tensor_pickle(2, 0, (2,), (1,)))
         archive.writestr("archive/byteorder", "big")
         archive.writestr("archive/data/0", np.array([1.5, -2.0], dtype=">f4").tobytes())
-    np.testing.assert_array_equal(read_torch(stream.getvalue(), "file")["x"], np.array([1.5, -2.0], dtype=np.float32))
+    np.testing.assert_array_equal(
+        read_torch(stream.getvalue(), "file")["x"], np.array([1.5, -2.0], dtype=np.float32)
+    )
     with pytest.raises(BadFile, match="byte order 'bog'; expected little or big"):
         read_torch(_rezipped(stream.getvalue(), "archive/byteorder", b"bog"), "file")
 
@@ -318,7 +363,11 @@ def _same(x: Any, y: Any) -> bool:
     )
 
 
-ORIGINAL = {"a.weight": np.arange(12, dtype=np.float32).reshape(3, 4), "b": np.ones(2), "note": "seed 7"}
+ORIGINAL = {
+    "a.weight": np.arange(12, dtype=np.float32).reshape(3, 4),
+    "b": np.ones(2),
+    "note": "seed 7",
+}
 CONTENT = saved({k: torch.tensor(v) if k != "note" else v for k, v in ORIGINAL.items()})
 
 
@@ -339,7 +388,10 @@ def test_a_cut_file_is_refused(length: int) -> None:
 def is_plain(value: object) -> bool:
     """Containers, numbers, text, and names and stand-ins that nobody can call."""
     if isinstance(value, dict):
-        return all(type(key) in (str, int, float, bool, bytes, type(None)) and is_plain(x) for key, x in value.items())
+        return all(
+            type(key) in (str, int, float, bool, bytes, type(None)) and is_plain(x)
+            for key, x in value.items()
+        )
     if isinstance(value, list | tuple | set | frozenset):
         return all(map(is_plain, value))
     if isinstance(value, StandIn):
@@ -353,9 +405,14 @@ opcodes = st.sampled_from([opcode.code.encode("latin1") for opcode in pickletool
 
 @pytest.mark.parametrize("end", [b"", b"."])
 @given(
-    st.one_of(st.binary(max_size=60), st.lists(st.one_of(opcodes, st.binary(max_size=2)), max_size=12).map(b"".join))
+    st.one_of(
+        st.binary(max_size=60),
+        st.lists(st.one_of(opcodes, st.binary(max_size=2)), max_size=12).map(b"".join),
+    )
 )
-def test_random_pickles_never_do_anything_but_fail_or_give_plain_values(end: bytes, content: bytes) -> None:
+def test_random_pickles_never_do_anything_but_fail_or_give_plain_values(
+    end: bytes, content: bytes
+) -> None:
     with contextlib.suppress(BadFile):
         value = PickleMachine("file").run(b"\x80\x02" + content + end)
         assert is_plain(value), value

@@ -34,7 +34,9 @@ TWO_MEGABYTES = 2_000_000
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "quadlens", *words], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-m", "quadlens", *words], capture_output=True, text=True, check=False
+    )
 
 
 def test_page_is_one_file_of_at_most_two_megabytes_and_the_same_every_time() -> None:
@@ -59,7 +61,9 @@ def test_every_view_has_a_line_on_how_to_read_it() -> None:
 
 
 def test_without_script_the_page_leads_to_the_report() -> None:
-    alone, beside = (build_page(small_model(), "small", report=report) for report in (None, "index.html"))
+    alone, beside = (
+        build_page(small_model(), "small", report=report) for report in (None, "index.html")
+    )
     said = [re.findall("<noscript>(.*?)</noscript>", page)[0] for page in (alone, beside)]
     assert all("This page needs JavaScript, which is off here" in one for one in said)
     assert "<code>quadlens report</code>" in said[0]
@@ -127,7 +131,10 @@ def test_too_large_a_modulus_is_refused() -> None:
     p = LARGEST_P + 2
     zeros = np.zeros((p, 1), dtype=np.float32)
     model = Weights.mlp(Config.mlp(p, 1), zeros, zeros, zeros.T)
-    with pytest.raises(BadConfig, match=f"p = {p}; the explorer holds all p³ logits in the browser: at most p = 257"):
+    with pytest.raises(
+        BadConfig,
+        match=f"p = {p}; the explorer holds all p³ logits in the browser: at most p = 257",
+    ):
         build_page(model, "large")
 
 
@@ -151,7 +158,10 @@ def test_command_writes_the_page(tmp_path: Path) -> None:
 def test_command_refuses_bad_input(tmp_path: Path) -> None:
     missing = run("explore", "nothing.safetensors", "-o", str(tmp_path / "page.html"))
     assert missing.returncode == 2
-    assert f"nothing.safetensors: no such file; bundled models are: {', '.join(bundled_names())}" in missing.stderr
+    assert (
+        f"nothing.safetensors: no such file; bundled models are: {', '.join(bundled_names())}"
+        in missing.stderr
+    )
     nowhere = run("explore", "pizza", "-o", str(tmp_path / "no" / "page.html"))
     assert nowhere.returncode == 2
     assert "cannot write" in nowhere.stderr

@@ -33,7 +33,8 @@ def words(page: Opened) -> dict[str, str]:
     """The numbers every view states, in one question to the page."""
     page.settle()
     said: dict[str, str] = page.page.evaluate(
-        "(names) => Object.fromEntries(names.map((n) => [n, document.getElementById(`words-${n}`).textContent]))", NAMES
+        "(names) => Object.fromEntries(names.map((n) => [n, document.getElementById(`words-${n}`).textContent]))",
+        NAMES,
     )
     return said
 
@@ -119,7 +120,8 @@ def test_choices_change_what_is_shown(visit: Any) -> None:
             page.page.locator(f"input[name={name}][value={value}]").check()
             assert page.state()[name] == value
             seen.add(tuple(words(page).values()))
-        # Interpretation and difference share their words (the pictures differ); scope needs a dial to matter.
+        # Interpretation and difference share their words (the pictures differ); scope needs a dial
+        # to matter.
         assert len(seen) == {"show": 2, "scope": 1}.get(name, len(values))
         assert words(page) == before
     page.page.locator("#in-k").select_option("5")
@@ -290,7 +292,18 @@ def test_keyboard_reaches_and_drives_everything(visit: Any) -> None:
             )
         )
     assert {f"stage-{name}" for name in NAMES} <= reached
-    assert {"in-a", "in-k", "part", "period", "keep", "show", "scope", "in-jitter", "in-phi", "open-file"} <= reached
+    assert {
+        "in-a",
+        "in-k",
+        "part",
+        "period",
+        "keep",
+        "show",
+        "scope",
+        "in-jitter",
+        "in-phi",
+        "open-file",
+    } <= reached
     assert {f"data-{name}" for name in NAMES} | {f"link-{name}" for name in NAMES} <= reached
     # Radio buttons of one group share one stop.
     assert len(reached) >= wanted - 10
@@ -313,7 +326,10 @@ def test_keyboard_reaches_and_drives_everything(visit: Any) -> None:
     before = page.state()
     press("ArrowRight")
     press("ArrowUp")
-    assert (page.state()["a"], page.state()["b"]) == ((before["a"] + 1) % 23, (before["b"] + 1) % 23)
+    assert (page.state()["a"], page.state()["b"]) == (
+        (before["a"] + 1) % 23,
+        (before["b"] + 1) % 23,
+    )
     page.page.locator("#stage-logits canvas").focus()
     c = page.page.evaluate("Q.app.frame().c")
     press("ArrowRight")
@@ -364,7 +380,20 @@ def test_esc_closes_the_tour(visit: Any) -> None:
     assert page.state() == before
 
 
-EDITED = ("moves", "gains", "off", "jitter", "drop", "arc", "uneven", "scope", "seed", "carry", "keep", "part")
+EDITED = (
+    "moves",
+    "gains",
+    "off",
+    "jitter",
+    "drop",
+    "arc",
+    "uneven",
+    "scope",
+    "seed",
+    "carry",
+    "keep",
+    "part",
+)
 
 
 def edits(page: Opened) -> list[Any]:
@@ -385,7 +414,13 @@ def test_every_edit_can_be_undone_and_done_again(visit: Any) -> None:
 
     page.page.locator("#in-off").check()
     note()
-    for control, value in (("in-jitter", 0.3), ("in-drop", 0.4), ("in-uneven", 0.5), ("in-phi", 1.5), ("in-gain", 2.0)):
+    for control, value in (
+        ("in-jitter", 0.3),
+        ("in-drop", 0.4),
+        ("in-uneven", 0.5),
+        ("in-phi", 1.5),
+        ("in-gain", 2.0),
+    ):
         page.set_range(control, value)
         note()
     page.page.locator("#redraw-seed").click()
@@ -421,7 +456,9 @@ def test_a_drag_is_one_step_and_a_field_keeps_its_own_undo(visit: Any) -> None:
     page.page.mouse.move(x, y)
     page.page.mouse.down()
     for turn in range(6):
-        page.page.mouse.move(circle[0] + 60 * np.cos(0.5 * turn), circle[1] - 60 * np.sin(0.5 * turn))
+        page.page.mouse.move(
+            circle[0] + 60 * np.cos(0.5 * turn), circle[1] - 60 * np.sin(0.5 * turn)
+        )
         page.settle()
     page.page.mouse.up()
     assert len(page.state()["moves"]) == 1
@@ -442,7 +479,10 @@ def test_a_drag_is_one_step_and_a_field_keeps_its_own_undo(visit: Any) -> None:
 
 def test_another_model_is_named_everywhere_and_brings_its_own_past(visit: Any) -> None:
     page = visit("small")
-    own, content = to_bytes(small_model()), to_bytes(build_mlp(Recipe(p=13, keys=(2, 3), neurons=40)))
+    own, content = (
+        to_bytes(small_model()),
+        to_bytes(build_mlp(Recipe(p=13, keys=(2, 3), neurons=40))),
+    )
     assert page.text("footer-sha") == hashlib.sha256(own).hexdigest()
     page.page.wait_for_selector("#spoken:has-text('small: ')", state="attached")
     page.set_range("in-jitter", 0.3)
@@ -459,7 +499,14 @@ def test_another_model_is_named_everywhere_and_brings_its_own_past(visit: Any) -
 
 def test_counts_of_neurons_add_up_whatever_is_dropped(visit: Any) -> None:
     page = visit("mismatched")
-    for fragment in ("", "#drop=0.4", "#arc=0.3", "#off=1,2,3&gains=7:0", "#drop=0.9&scope=k", "#drop=1"):
+    for fragment in (
+        "",
+        "#drop=0.4",
+        "#arc=0.3",
+        "#off=1,2,3&gains=7:0",
+        "#drop=0.9&scope=k",
+        "#drop=1",
+    ):
         page.page.evaluate("(to) => Q.app.set(Q.app.read(to))", fragment)
         said = page.text("words-circle").split(". ")[0].replace(",", "")
         used, everyone, *parts = [int(x) for x in re.findall(r"(\d+) (?:of|neurons|at)", said)]
@@ -470,8 +517,12 @@ def test_counts_of_neurons_add_up_whatever_is_dropped(visit: Any) -> None:
         for count, k in re.findall(r"(\d+) at k = (\d+)", said):
             option = page.page.locator(f"#in-k option[value='{k}']").text_content()
             assert re.match(rf"{k} \({count} (of|neuron)", option), (fragment, option)
-        k, rule = page.page.evaluate("[Q.app.state().k, (Q.app.frame().rule || { neurons: [] }).neurons.length]")
-        mine = next(int(count) for count, key in re.findall(r"(\d+) at k = (\d+)", said) if int(key) == k)
+        k, rule = page.page.evaluate(
+            "[Q.app.state().k, (Q.app.frame().rule || { neurons: [] }).neurons.length]"
+        )
+        mine = next(
+            int(count) for count, key in re.findall(r"(\d+) at k = (\d+)", said) if int(key) == k
+        )
         assert rule == (mine if mine > 1 else 0)
 
 
@@ -496,7 +547,9 @@ def test_words_follow_the_activation(visit: Any) -> None:
         config = Config.mlp(7, 6, activation)
         model = Weights(config, **{n: rng.standard_normal(s) for n, s in config.shapes.items()})
         drop_file(page, f"{activation}.safetensors", to_bytes(model))
-        page.page.wait_for_selector(f"html[data-model='{activation}.safetensors']", state="attached")
+        page.page.wait_for_selector(
+            f"html[data-model='{activation}.safetensors']", state="attached"
+        )
         for view in VIEWS:
             assert page.text(f"how-{view.name}") == view.how_to_read(activation)
         said = [*words(page).values()]
@@ -508,10 +561,14 @@ def test_words_follow_the_activation(visit: Any) -> None:
         assert "undefined" not in everything
         if activation != "relu":
             for phrase in (
-                everything.replace("Bounds are about ReLU", "").replace("bound is about ReLU", "").split(". ")
+                everything.replace("Bounds are about ReLU", "")
+                .replace("bound is about ReLU", "")
+                .split(". ")
             ):
                 assert "ReLU" not in phrase
-        assert page.page.locator("#part-choice").is_visible() == (not NONLINEARITIES[activation].is_even)
+        assert page.page.locator("#part-choice").is_visible() == (
+            not NONLINEARITIES[activation].is_even
+        )
         assert page.text("part-relu-label") == words_of.name
         page.page.evaluate("Q.app.goTo(0)")
 
@@ -536,7 +593,11 @@ def test_bad_files_get_a_clear_message_and_change_nothing(visit: Any) -> None:
     before, good = words(page), to_bytes(small_model())
     flipped = bytearray(good)
     flipped[-5] ^= 1
-    foreign = b"\x45\0\0\0\0\0\0\0" + b'{"x":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'.ljust(0x45) + b"\0" * 4
+    foreign = (
+        b"\x45\0\0\0\0\0\0\0"
+        + b'{"x":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'.ljust(0x45)
+        + b"\0" * 4
+    )
     cases = {
         b"": "not a safetensors file, or it is cut short",
         b"hello, this is a text file": "not a safetensors file, or it is cut short",
@@ -605,7 +666,11 @@ def test_address_round_trip(visit: Any) -> None:
 
 @pytest.mark.parametrize(
     "fragment",
-    ["#a=99&b=-1&k=4&part=cube&jitter=x&moves=1:,:2,9999:1&off=,z&seed=&tour=9&view=<b>", "#%E0%A4%A", "#==&&"],
+    [
+        "#a=99&b=-1&k=4&part=cube&jitter=x&moves=1:,:2,9999:1&off=,z&seed=&tour=9&view=<b>",
+        "#%E0%A4%A",
+        "#==&&",
+    ],
 )
 def test_nonsense_in_the_address_is_ignored(visit: Any, fragment: str) -> None:
     page, plain = visit("small", fragment), visit("small")
@@ -620,7 +685,9 @@ def test_link_of_a_view_leads_to_it(visit: Any) -> None:
     assert "view=grid" in link
     again = visit("small", "#" + link.split("#")[1], viewport={"width": 900, "height": 500})
     assert again.page.locator("#view-grid.spot").count() == 1
-    assert again.page.evaluate("document.getElementById('view-grid').getBoundingClientRect().top < innerHeight")
+    assert again.page.evaluate(
+        "document.getElementById('view-grid').getBoundingClientRect().top < innerHeight"
+    )
 
 
 def visible(page: Opened) -> set[str]:
@@ -633,7 +700,15 @@ def test_softmax_model_shows_its_gates_and_no_phases(visit: Any) -> None:
     assert "attention depends on the tokens" in page.text("absent")
     state = page.state()
     assert (state["jitter"], state["arc"], state["show"], state["tour"]) == (0, 0, "model", 0)
-    for hidden in ("in-k", "in-jitter", "in-arc", "in-phi", "in-carry", "status-exact", "tour-start"):
+    for hidden in (
+        "in-k",
+        "in-jitter",
+        "in-arc",
+        "in-phi",
+        "in-carry",
+        "status-exact",
+        "tour-start",
+    ):
         assert not page.page.locator(f"#{hidden}").is_visible()
     assert page.page.locator("#stage-gates canvas").count() == 2 * 3
     model = softmax_model()
@@ -643,16 +718,26 @@ def test_softmax_model_shows_its_gates_and_no_phases(visit: Any) -> None:
         page.page.locator("#data-gates").click()
     rows = list(csv.DictReader(io.StringIO(Path(waiting.value.path()).read_text(encoding="utf-8"))))
     a, b = np.divmod(np.arange(layer.p**2), layer.p)
-    found = np.array([[float(row[f"head_1_on_{name}"]) for row in rows] for name in ("a", "b", "equals")])
+    found = np.array(
+        [[float(row[f"head_1_on_{name}"]) for row in rows] for name in ("a", "b", "equals")]
+    )
     np.testing.assert_allclose(found, layer.gates(a, b)[:, 1] + 0.1, atol=1e-12)
-    assert f"{evaluate(layer).pairs - evaluate(layer).correct} of {layer.p**2}" in page.text("status-wrong")
-    # The dial between constant and softmax attention: gates, logits and answers follow, and come back.
+    assert f"{evaluate(layer).pairs - evaluate(layer).correct} of {layer.p**2}" in page.text(
+        "status-wrong"
+    )
+    # The dial between constant and softmax attention: gates, logits and answers follow, and come
+    # back.
     before = page.text("words-grid"), page.text("words-gates"), page.text("words-shared")
     page.set_range("in-attention", 0)
     assert "attention=0" in page.page.evaluate("Q.app.linkTo(null)")
-    assert all(page.text(f"words-{view}") != was for view, was in zip(("grid", "gates", "shared"), before, strict=True))
+    assert all(
+        page.text(f"words-{view}") != was
+        for view, was in zip(("grid", "gates", "shared"), before, strict=True)
+    )
     flat = layer.with_mean_gates()
-    assert f"{evaluate(flat).pairs - evaluate(flat).correct} of {layer.p**2}" in page.text("status-wrong")
+    assert f"{evaluate(flat).pairs - evaluate(flat).correct} of {layer.p**2}" in page.text(
+        "status-wrong"
+    )
     page.page.locator("#undo").click()
     assert (page.text("words-grid"), page.text("words-gates"), page.text("words-shared")) == before
     # A map of gates is linked to a and b, as every map.
@@ -666,7 +751,9 @@ def test_softmax_model_shows_its_gates_and_no_phases(visit: Any) -> None:
     assert page.text("words-grid") == margin
 
 
-def test_group_speaks_its_own_words_and_a_page_changes_with_the_model(visit: Any, tmp_path: Path) -> None:
+def test_group_speaks_its_own_words_and_a_page_changes_with_the_model(
+    visit: Any, tmp_path: Path
+) -> None:
     page = visit("group")
     assert visible(page) == {"logits", "pre", "column", "grid"}
     assert "σ·τ in S3 has no cyclic relabelling" in page.text("absent")
@@ -681,20 +768,30 @@ def test_group_speaks_its_own_words_and_a_page_changes_with_the_model(visit: Any
     assert page.page.locator("#tour-start").is_visible()
 
 
-def test_subtraction_has_phases_and_rectangles_of_renamed_elements(visit: Any, tmp_path: Path) -> None:
+def test_subtraction_has_phases_and_rectangles_of_renamed_elements(
+    visit: Any, tmp_path: Path
+) -> None:
     small = small_model().tensors
     back = -np.arange(23) % 23
     config = Config.mlp(23, 90, task=task_by_name("subtract", 23))
     page = visit("small")
     before = page.text("words-circle")
-    drop_file(page, "minus.safetensors", to_bytes(Weights(config, **{**small, "W_b": small["W_b"][back]})))
+    drop_file(
+        page, "minus.safetensors", to_bytes(Weights(config, **{**small, "W_b": small["W_b"][back]}))
+    )
     page.page.wait_for_selector("html[data-model='minus.safetensors']", state="attached")
     # The same neurons, the same phases; only the name of b is another.
     assert page.text("words-circle") == before
     assert visible(page) == set(NAMES)
     state = page.state()
-    assert page.text("status-answer") == f"{state['a']} − {state['b']} ≡ {(state['a'] - state['b']) % 23} ✓"
-    assert "Frequencies and phases are those of the elements renamed so that a − b becomes a sum" in page.text("intro")
+    assert (
+        page.text("status-answer")
+        == f"{state['a']} − {state['b']} ≡ {(state['a'] - state['b']) % 23} ✓"
+    )
+    assert (
+        "Frequencies and phases are those of the elements renamed so that a − b becomes a sum"
+        in page.text("intro")
+    )
     page.page.locator("input[name=show][value=difference]").check()
     assert "model and interpretation differ by at most" in page.text("words-grid")
 
@@ -706,17 +803,23 @@ def test_every_view_gives_its_data(visit: Any) -> None:
     for name in NAMES:
         with page.page.expect_download() as waiting:
             page.page.locator(f"#data-{name}").click()
-        rows[name] = list(csv.DictReader(io.StringIO(Path(waiting.value.path()).read_text(encoding="utf-8"))))
+        rows[name] = list(
+            csv.DictReader(io.StringIO(Path(waiting.value.path()).read_text(encoding="utf-8")))
+        )
         assert waiting.value.suggested_filename == f"quadlens-{name}.csv"
     assert len(rows["circle"]) == 90
     assert len(rows["rectangles"]) == int(page.page.evaluate("Q.app.frame().rule.neurons.length"))
     i, state = heaviest(page), page.state()
-    np.testing.assert_allclose([float(row["W_L"]) for row in rows["column"]], model.W_L[:, i], atol=1e-9)
+    np.testing.assert_allclose(
+        [float(row["W_L"]) for row in rows["column"]], model.W_L[:, i], atol=1e-9
+    )
     pre = np.array([float(row["pre_activation"]) for row in rows["pre"]]).reshape(23, 23)
     np.testing.assert_allclose(pre, model.U_a[:, i, None] + model.U_b[None, :, i], atol=1e-9)
     logits = model.logits(state["a"])[state["b"]]
     np.testing.assert_allclose([float(row["logit"]) for row in rows["logits"]], logits, atol=1e-9)
-    assert min(float(row["margin"]) for row in rows["grid"]) == pytest.approx(evaluate(model).min_margin, abs=1e-9)
+    assert min(float(row["margin"]) for row in rows["grid"]) == pytest.approx(
+        evaluate(model).min_margin, abs=1e-9
+    )
 
 
 # Whether a click on the middle of an element reaches it, or something that lies above it.
@@ -729,7 +832,9 @@ REACHED = """(name) => {
 
 @pytest.mark.parametrize("fragment", ["", "#tour=4"])
 @pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
-def test_dials_are_in_reach_from_the_lowest_view(visit: Any, size: tuple[int, int], fragment: str) -> None:
+def test_dials_are_in_reach_from_the_lowest_view(
+    visit: Any, size: tuple[int, int], fragment: str
+) -> None:
     page = visit("pizza", fragment, viewport={"width": size[0], "height": size[1]})
     page.page.evaluate("document.getElementById('view-grid').scrollIntoView({ block: 'center' })")
     if size[0] < 820:
@@ -738,7 +843,9 @@ def test_dials_are_in_reach_from_the_lowest_view(visit: Any, size: tuple[int, in
     assert where > 300
     for dial in ("in-a", "in-jitter", "in-uneven", "in-gain", "in-off", "reset"):
         # The controls are scrolled, the page is not.
-        page.page.evaluate("(name) => document.getElementById(name).scrollIntoView({ block: 'nearest' })", dial)
+        page.page.evaluate(
+            "(name) => document.getElementById(name).scrollIntoView({ block: 'nearest' })", dial
+        )
         assert page.page.evaluate(REACHED, dial), dial
         assert abs(page.page.evaluate("scrollY") - where) < 2, dial
     page.set_range("in-drop", 0.8)
@@ -747,7 +854,13 @@ def test_dials_are_in_reach_from_the_lowest_view(visit: Any, size: tuple[int, in
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_phone_width_has_no_sideways_scroll(visit: Any, scheme: str) -> None:
-    page = visit("small", viewport={"width": 360, "height": 740}, color_scheme=scheme, has_touch=True, is_mobile=True)
+    page = visit(
+        "small",
+        viewport={"width": 360, "height": 740},
+        color_scheme=scheme,
+        has_touch=True,
+        is_mobile=True,
+    )
     assert page.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert not page.page.locator("#in-a").is_visible()
     page.page.locator("#controls > summary").click()
@@ -762,8 +875,11 @@ def test_dark_follows_the_system_at_once(visit: Any) -> None:
     ground = "getComputedStyle(document.body).backgroundColor"
     light = page.page.evaluate(ground)
     page.page.emulate_media(color_scheme="dark")
-    # A browser tells a page of the change when it renders the next frame, before the callbacks of that frame.
-    page.page.evaluate("new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))")
+    # A browser tells a page of the change when it renders the next frame, before the callbacks of
+    # that frame.
+    page.page.evaluate(
+        "new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))"
+    )
     page.settle()
     assert page.page.evaluate(ground) != light
     assert page.page.evaluate("Q.draw.colour('fg')") == "#f1f3f5"
@@ -798,14 +914,17 @@ def test_a_run_plays_and_every_snapshot_is_a_network(visit: Any) -> None:
     assert (page.state()["epoch"], page.text("out-time")) == (0, "epoch 0 of 10,000")
     rows = {one.epoch: one for one in quadlens_history("pizza").snapshots}
     wrong = [int(page.text("status-wrong").split(" of ")[0].replace(",", ""))]
-    # Rounded weights answer nearly as the snapshot did, and what the panel says is of the snapshot itself. Not between
-    # epochs 60 and 110, where answers turn right fastest: there the counts differ by up to 87.
+    # Rounded weights answer nearly as the snapshot did, and what the panel says is of the snapshot
+    # itself. Not between epochs 60 and 110, where answers turn right fastest: there the counts
+    # differ by up to 87.
     for epoch in (125, 601):
         read(f"location.hash = 'epoch={epoch}'")
         page.page.locator("#out-time", has_text=f"epoch {epoch} of").wait_for()
         wrong.append(int(page.text("status-wrong").split(" of ")[0].replace(",", "")))
         assert abs(wrong[-1] - 3481 * (1 - rows[epoch].accuracy)) <= 10
-        assert f"{round(3481 * (rows[epoch].certified_share or 0)):,} of 3,481" in page.text("words-time")
+        assert f"{round(3481 * (rows[epoch].certified_share or 0)):,} of 3,481" in page.text(
+            "words-time"
+        )
     assert wrong[0] > 3400
     assert wrong[-1] == 0
     # The dials bend the snapshot on show, and a step in time puts them back.
@@ -819,7 +938,10 @@ def test_a_run_plays_and_every_snapshot_is_a_network(visit: Any) -> None:
     assert (page.state()["epoch"], page.state()["arc"]) == (703, 0)
     press("End")
     assert page.state()["epoch"] is None
-    assert page.text("status-smallest") == f"smallest margin {evaluate(load('pizza').collapse()).min_margin:.3g}"
+    assert (
+        page.text("status-smallest")
+        == f"smallest margin {evaluate(load('pizza').collapse()).min_margin:.3g}"
+    )
     # Where the reader wants no motion, space still plays, from snapshot to snapshot.
     page.page.locator("#play").blur()
     press("Space")

@@ -15,7 +15,12 @@ from any_model import any_model, usual_weights
 from explorer_chromium import pages, small_model, visit  # noqa: F401
 from quadlens.analysis.infinite_width.inputs import inputs_of
 from quadlens.analysis.infinite_width.integral import shared_function
-from quadlens.analysis.infinite_width.waves import MAX_DEGREE, cluster_of, find_plane_clusters, plane_spectrum
+from quadlens.analysis.infinite_width.waves import (
+    MAX_DEGREE,
+    cluster_of,
+    find_plane_clusters,
+    plane_spectrum,
+)
 from quadlens.analysis.logits.closed_form import closed_forms
 from quadlens.analysis.logits.parts import take_apart
 from quadlens.analysis.quadrature import (
@@ -94,7 +99,9 @@ def edits(roles: NeuronRoles, state: dict[str, Any]) -> tuple[np.ndarray, np.nda
     delta, gain = np.zeros(d), np.ones(d)
     for i in range(d):
         radius, angle = np.sqrt(-2 * np.log(1 - following())), 2 * np.pi * following()
-        dropped = following() < state["drop"] or (roles.phi[i] + np.pi) / (2 * np.pi) % 1 < state["arc"]
+        dropped = (
+            following() < state["drop"] or (roles.phi[i] + np.pi) / (2 * np.pi) % 1 < state["arc"]
+        )
         if state["scope"] == "all" or roles.k_in[i] == state["k"]:
             delta[i] = state["jitter"] * radius * np.cos(angle)
             gain[i] = 0.0 if dropped else np.exp(state["uneven"] * radius * np.sin(angle))
@@ -104,12 +111,16 @@ def edits(roles: NeuronRoles, state: dict[str, Any]) -> tuple[np.ndarray, np.nda
     return delta, gain
 
 
-def edited(one: "Checked", state: dict[str, Any], delta: np.ndarray, gain: np.ndarray) -> FloatTables:
+def edited(
+    one: "Checked", state: dict[str, Any], delta: np.ndarray, gain: np.ndarray
+) -> FloatTables:
     """Every frequency j = ±m·k of neuron i turned by ±mδ (twice that in W_L), some kept, W_L times the gain."""
     collapsed, roles = one.collapsed, one.roles
     p = collapsed.p
     tables = {int(k): multiples_of(int(k), p) for k in np.unique(roles.k_in)}
-    turns = np.stack([np.where(tables[k][1], -1, 1) * tables[k][0] for k in roles.k_in.tolist()], axis=1)
+    turns = np.stack(
+        [np.where(tables[k][1], -1, 1) * tables[k][0] for k in roles.k_in.tolist()], axis=1
+    )
     frequency = np.arange((p + 1) // 2)[:, None]
 
     def bent(x: np.ndarray, own: np.ndarray, rate: float) -> np.ndarray:
@@ -117,7 +128,9 @@ def edited(one: "Checked", state: dict[str, Any], delta: np.ndarray, gain: np.nd
         waves[1:] *= np.exp(1j * rate * turns * delta)
         second = np.minimum(2 * own % p, p - 2 * own % p)
         primary = frequency == own
-        kept = {"primary": primary, "secondary": primary | (frequency == second)}.get(state["keep"], True)
+        kept = {"primary": primary, "secondary": primary | (frequency == second)}.get(
+            state["keep"], True
+        )
         return np.fft.irfft(waves * kept, n=p, axis=0)
 
     return Tables(
@@ -160,7 +173,9 @@ def check(found: dict[str, Any], one: Checked) -> None:
     close(found["gain"], gain)
     model, part, a, b = edited(one, state, delta, gain), state["part"], state["a"], state["b"]
     pre = model.U_a[:, None, :] + model.U_b[None, :, :]
-    logits = hidden(model.activation, part, pre) @ model.W_L.T + model.S_a[:, None, :] + model.S_b[None]
+    logits = (
+        hidden(model.activation, part, pre) @ model.W_L.T + model.S_a[:, None, :] + model.S_b[None]
+    )
     right = (np.arange(p)[:, None] + np.arange(p)) % p
     best = np.take_along_axis(logits, right[:, :, None], axis=2)[:, :, 0]
     np.put_along_axis(logits, right[:, :, None], -np.inf, axis=2)
@@ -173,7 +188,10 @@ def check(found: dict[str, Any], one: Checked) -> None:
     assert (margin < -TOLERANCE).sum() <= found["verdict"]["wrong"] <= (margin <= TOLERANCE).sum()
     sure, answers = np.abs(margin) > TOLERANCE, np.where(margin > 0, right, logits.argmax(axis=2))
     assert (np.array(found["answer"]).reshape(p, p)[sure] == answers[sure]).all()
-    even, odd = hidden(model.activation, "abs", pre[a, b]), hidden(model.activation, "identity", pre[a, b])
+    even, odd = (
+        hidden(model.activation, "abs", pre[a, b]),
+        hidden(model.activation, "identity", pre[a, b]),
+    )
     even, odd = even * (part != "identity"), odd * (part != "abs")
     close(found["identity"], model.W_L @ odd)
     close(found["skip"], model.S_a[a] + model.S_b[b])
@@ -252,7 +270,10 @@ def fragment(rng: np.random.Generator, one: Checked, few: bool) -> str:
     def neurons(n: int) -> list[int]:
         return [int(i) for i in rng.choice(d, size=min(n, d), replace=False)]
 
-    words = {key: int(rng.integers(p)) for key in "abc"} | {"n": int(rng.integers(d)), "seed": int(rng.integers(99))}
+    words = {key: int(rng.integers(p)) for key in "abc"} | {
+        "n": int(rng.integers(d)),
+        "seed": int(rng.integers(99)),
+    }
     if one.clusters:
         words["k"] = int(rng.choice([c.k for c in one.clusters]))
     choices = {"part": ["relu", "abs", "identity"], "carry": ["0", "1"], "scope": ["all", "k"]}
@@ -285,13 +306,17 @@ def random_transformer(equals: bool, offset: bool, read: int) -> Weights:
         b_token_offset=p if offset else 0,
     )
     shapes = config.shapes
-    return Weights(config=config, **{n: rng.standard_normal(s).astype(np.float32) for n, s in shapes.items()})
+    return Weights(
+        config=config, **{n: rng.standard_normal(s).astype(np.float32) for n, s in shapes.items()}
+    )
 
 
 def random_mlp(activation: Any) -> Weights:
     rng = np.random.default_rng(8)
     shapes = Config.mlp(15, 24, activation).shapes
-    return Weights(Config.mlp(15, 24, activation), **{n: rng.standard_normal(s) for n, s in shapes.items()})
+    return Weights(
+        Config.mlp(15, 24, activation), **{n: rng.standard_normal(s) for n, s in shapes.items()}
+    )
 
 
 def opened_in(page: Any, model: Weights, path: Path) -> None:
@@ -384,7 +409,9 @@ def near(found: Any, mine: Any) -> None:
     """Equal to 1e-9 of the largest entry."""
     mine = np.asarray(mine)
     largest = float(np.abs(mine).max(initial=0.0))
-    np.testing.assert_allclose(np.asarray(found).reshape(mine.shape), mine, rtol=0, atol=TOLERANCE * max(1.0, largest))
+    np.testing.assert_allclose(
+        np.asarray(found).reshape(mine.shape), mine, rtol=0, atol=TOLERANCE * max(1.0, largest)
+    )
 
 
 def near_angles(found: Any, mine: np.ndarray) -> None:
@@ -401,14 +428,23 @@ def compare(found: dict[str, Any], model: Weights) -> None:
     near(found["WL"], layer.W_L.T)
     near(found["Sa"], layer.S_a)
     near(found["Sb"], layer.S_b)
-    near(found["pre"], np.stack([layer.pre(a) for a in range(p)]).transpose(2, 0, 1).reshape(layer.d_mlp, -1))
+    near(
+        found["pre"],
+        np.stack([layer.pre(a) for a in range(p)]).transpose(2, 0, 1).reshape(layer.d_mlp, -1),
+    )
     near(found["logits"], np.stack([layer.logits(a) for a in range(p)]))
     near(found["margin"], margins(layer).ravel())
     assert found["answers"] == task.answers.ravel().tolist()
-    assert [found[name] for name in ("symbols", "words", "place")] == [task.symbols, task.words, task.place]
+    assert [found[name] for name in ("symbols", "words", "place")] == [
+        task.symbols,
+        task.words,
+        task.place,
+    ]
     assert found["sentence"] == task.sentence(0, 1, 1)
     new = task.cyclic
-    assert found["cyclic"] == (None if new is None else [x.tolist() for x in (new.of_a, new.of_b, new.of_c)])
+    assert found["cyclic"] == (
+        None if new is None else [x.tolist() for x in (new.of_a, new.of_b, new.of_c)]
+    )
     assert found["identity"] == (None if new is None else new.is_identity)
     assert found["waves"] == (layer.is_additive and new is not None)
     if layer.gated:
@@ -426,7 +462,12 @@ def compare_split(found: list[Any], layer: FloatTables) -> None:
     for at, parts in enumerate(found):
         a, b = divmod(at, layer.p)
         pre = layer.pre(a)[b]
-        mine = [layer.W_L @ sigma.even(pre), layer.W_L @ sigma.odd(pre), layer.skip(a)[b], layer.logits(a)[b]]
+        mine = [
+            layer.W_L @ sigma.even(pre),
+            layer.W_L @ sigma.odd(pre),
+            layer.skip(a)[b],
+            layer.logits(a)[b],
+        ]
         near(parts, np.stack(mine))
 
 
@@ -463,9 +504,18 @@ def compare_rule(found: dict[str, Any], cluster: Cluster) -> None:
     near_angles(found["phi"], rule.phi)
     near_angles(found["psi"], rule.psi)
     near(claims["angle"], angle)
-    near([claims["absFull"], claims["absHalf"]], [bound_abs_full(rule).value, bound_abs_half(rule).value])
-    near([claims["reluFull"], claims["reluHalf"]], [bound_relu_full(rule).value, bound_relu_half(rule).value])
-    for name, errors in (("exact", exact_errors(rule)), ("exactPsi", exact_errors(rule, with_psi=True))):
+    near(
+        [claims["absFull"], claims["absHalf"]],
+        [bound_abs_full(rule).value, bound_abs_half(rule).value],
+    )
+    near(
+        [claims["reluFull"], claims["reluHalf"]],
+        [bound_relu_full(rule).value, bound_relu_half(rule).value],
+    )
+    for name, errors in (
+        ("exact", exact_errors(rule)),
+        ("exactPsi", exact_errors(rule, with_psi=True)),
+    ):
         values = [errors.absolute.middle, errors.identity.middle, errors.relu.middle]
         near([claims[name][part] for part in ("abs", "identity", "relu")], values)
     near(claims["baseline"], cos_baseline(rule).middle)
@@ -498,14 +548,17 @@ def test_engine_agrees_with_python_on_400_random_models_of_every_kind(visit: Any
     for start in range(0, len(models), 20):
         some = models[start : start + 20]
         files = [base64.b64encode(to_bytes(model)).decode() for model in some]
-        for at, (found, model) in enumerate(zip(page.page.evaluate(COMPUTE, files), some, strict=True)):
+        for at, (found, model) in enumerate(
+            zip(page.page.evaluate(COMPUTE, files), some, strict=True)
+        ):
             try:
                 compare(found, model)
             except AssertionError as error:
                 raise AssertionError(f"model {start + at}, {model!r}: {error}") from None
 
 
-# F_0, F_1, F_2 of every cluster of the plane, shares of products, logits of one input; attention at t.
+# F_0, F_1, F_2 of every cluster of the plane, shares of products, logits of one input; attention at
+# t.
 BLEND = """(t) => {
   const engine = Q.app.engine(), { p } = engine.model;
   engine.sync({ ...Q.state.defaults(engine.info), attention: t });
@@ -520,7 +573,11 @@ BLEND = """(t) => {
 
 
 @pytest.mark.parametrize("name", ["clock", "multiply"])
-def test_attention_between_constant_and_softmax_equals_pythons(visit: Any, tmp_path: Path, name: str) -> None:  # noqa: F811
+def test_attention_between_constant_and_softmax_equals_pythons(
+    visit: Any,  # noqa: F811
+    tmp_path: Path,
+    name: str,
+) -> None:
     """Waves of the blend are the blend of waves: against the plane spectrum of the blended pre-activations."""
     model = load("clock") if name == "clock" else softmax_times()
     layer = model.collapse()
@@ -538,7 +595,9 @@ def test_attention_between_constant_and_softmax_equals_pythons(visit: Any, tmp_p
             assert its["neurons"] == mine.neurons.tolist()
             cluster = cluster_of(spectrum, mine.k, mine.neurons, MAX_DEGREE)
             F = np.array(its["F"])
-            np.testing.assert_allclose(F[:, 0] + 1j * F[:, 1], shared_function(cluster).F[:3], atol=TOLERANCE)
+            np.testing.assert_allclose(
+                F[:, 0] + 1j * F[:, 1], shared_function(cluster).F[:3], atol=TOLERANCE
+            )
             assert its["product"] == pytest.approx(cluster.fourier["product_waves"], abs=TOLERANCE)
         # Input (0, 7), elements numbered as in the file.
         pre = (1 - t) * mean.pre(0)[7] + t * layer.pre(0)[7]
@@ -570,10 +629,13 @@ def test_bounds_are_written_rounded_up_and_lower_bounds_down(visit: Any) -> None
     ]
     page = visit("small")
     written = page.page.evaluate(
-        "(all) => all.map((x) => ['atMost', 'atLeast', 'short'].map((how) => Q.numbers[how](x)))", values
+        "(all) => all.map((x) => ['atMost', 'atLeast', 'short'].map((how) => Q.numbers[how](x)))",
+        values,
     )
     for value, (up, down, near_by) in zip(values, written, strict=True):
         assert Decimal(down) <= Decimal(value) <= Decimal(up) or float(up) == value
         assert float(near_by) in (float(up), float(down))
         # Neighbours: three digits, two below 1e-4, whole numbers from 1,000 on.
-        assert float(up) - float(down) <= max((0.12 if value < 1.1e-4 else 0.0101) * value, 1.0 if value > 999 else 0.0)
+        assert float(up) - float(down) <= max(
+            (0.12 if value < 1.1e-4 else 0.0101) * value, 1.0 if value > 999 else 0.0
+        )

@@ -21,7 +21,13 @@ from quadlens.network.norm import Norm, Norms
 from quadlens.network.study import study_of
 from quadlens.network.weights import Weights
 from quadlens.show.explorer import build_page
-from quadlens.show.explorer.layout import FIELDS, LARGEST_NEURONS, PLAIN, file_layout, why_not_playable
+from quadlens.show.explorer.layout import (
+    FIELDS,
+    LARGEST_NEURONS,
+    PLAIN,
+    file_layout,
+    why_not_playable,
+)
 from quadlens.show.pages.write import _explorer
 
 pytestmark = pytest.mark.slow
@@ -40,7 +46,9 @@ def random_models(count: int, seed: int = 21) -> list[Weights]:
 
 def with_random_weights(config: Config, seed: int = 0) -> Weights:
     rng = np.random.default_rng(seed)
-    return Weights(config, **{name: rng.standard_normal(shape) for name, shape in config.shapes.items()})
+    return Weights(
+        config, **{name: rng.standard_normal(shape) for name, shape in config.shapes.items()}
+    )
 
 
 def test_the_layout_has_the_tensors_of_every_config() -> None:
@@ -53,19 +61,27 @@ def test_the_layout_has_the_tensors_of_every_config() -> None:
             if one["option"] is None or getattr(config, one["option"])
         ]
         assert {one["name"]: one["file"] for one in tensors} == config.names
-        assert {one["name"]: tuple(getattr(config, size) for size in one["shape"]) for one in tensors} == config.shapes
+        assert {
+            one["name"]: tuple(getattr(config, size) for size in one["shape"]) for one in tensors
+        } == config.shapes
 
 
 def test_random_models_differ_in_every_field_that_the_page_computes_with() -> None:
     """A field that the page is taught is one that the random models of the tests vary, too."""
     models = random_models(200)
     for architecture, names in FIELDS.items():
-        configs = [model.config for model in models if architecture_of(model.config) == architecture]
+        configs = [
+            model.config for model in models if architecture_of(model.config) == architecture
+        ]
         for name in names:
-            assert len({repr(getattr(config, name)) for config in configs}) > 1, (architecture, name)
+            assert len({repr(getattr(config, name)) for config in configs}) > 1, (
+                architecture,
+                name,
+            )
 
 
-# A model with a field that the page does not compute with, for each such field; a new one needs its own here.
+# A model with a field that the page does not compute with, for each such field; a new one needs its
+# own here.
 NORM = Norms(final=Norm("layer", 1e-5))
 UNPLAYABLE: dict[tuple[str, str], Config] = {
     ("transformer", "n_layers"): dataclasses.replace(PLAIN["transformer"], n_layers=2),
@@ -97,11 +113,15 @@ def test_the_page_says_in_words_what_it_does_not_run(visit: Any) -> None:
             }""",
             base64.b64encode(to_bytes(with_random_weights(config))).decode(),
         )
-        assert re.match(rf"true The config has {name} = .*; this page runs one layer without norms", message), message
+        assert re.match(
+            rf"true The config has {name} = .*; this page runs one layer without norms", message
+        ), message
 
 
 def test_no_page_with_too_many_neurons() -> None:
-    with pytest.raises(BadConfig, match="the model has 8193 neurons; the explorer takes at most 8192"):
+    with pytest.raises(
+        BadConfig, match="the model has 8193 neurons; the explorer takes at most 8192"
+    ):
         build_page(with_random_weights(Config.mlp(3, LARGEST_NEURONS + 1)), "wide")
 
 
@@ -129,7 +149,11 @@ def test_every_view_of_any_model_is_drawn_and_counts_pythons_wrong_inputs(visit:
         if np.abs(margins).min() > 1e-9 * max(1.0, np.abs(margins).max()):
             assert found["wrong"] == wrong, (number, model)
         assert all(found["words"]), (number, model)
-        assert not re.search(r"NaN|undefined|null", " ".join(found["words"])), (number, model, found["words"])
+        assert not re.search(r"NaN|undefined|null", " ".join(found["words"])), (
+            number,
+            model,
+            found["words"],
+        )
         assert page.complaints == [], (number, model)
 
 
@@ -138,7 +162,9 @@ def test_models_of_any_size_of_weights_get_a_page_that_starts_or_none(visit: Any
     opened = 0
     for number in range(120):
         rng = np.random.default_rng([23, number])
-        model = extreme_model(rng) if number % 2 else any_model(rng, extreme_weights(rng), largest=7)
+        model = (
+            extreme_model(rng) if number % 2 else any_model(rng, extreme_weights(rng), largest=7)
+        )
         try:
             linked = _explorer(study_of(model).without_proofs(), lambda step: None)
         except QuadlensError:
@@ -154,7 +180,11 @@ def test_models_of_any_size_of_weights_get_a_page_that_starts_or_none(visit: Any
 def one_hot(n: int, biases: tuple[bool, bool], task: Any = "add", activation: str = "ReLU") -> Any:
     from torch import nn
 
-    layers = [nn.Linear(2 * n, 20, bias=biases[0]), getattr(nn, activation)(), nn.Linear(20, n, bias=biases[1])]
+    layers = [
+        nn.Linear(2 * n, 20, bias=biases[0]),
+        getattr(nn, activation)(),
+        nn.Linear(20, n, bias=biases[1]),
+    ]
     return quadlens.from_module(nn.Sequential(*layers), inputs="one-hot", task=task)
 
 
@@ -164,7 +194,10 @@ def embedded(inputs: str, n: int = 11) -> Any:
     class Net(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.embed, self.fc1 = nn.Embedding(n, 6), nn.Linear(12 if inputs == "concat" else 6, 20)
+            self.embed, self.fc1 = (
+                nn.Embedding(n, 6),
+                nn.Linear(12 if inputs == "concat" else 6, 20),
+            )
             self.fc2 = nn.Linear(20, n)
 
         def forward(self, pairs: Any) -> Any:
@@ -203,11 +236,15 @@ KINDS: dict[str, Callable[[], Any]] = {
     "multiply": lambda: one_hot(12, (True, True), "multiply"),
     "multiply0": lambda: one_hot(13, (True, True), "multiply0"),
     "S4": lambda: one_hot(24, (True, True), quadlens.task("S4")),
-    "a table": lambda: quadlens.study(with_random_weights(Config.mlp(9, 8, task=quadlens.task(MAXIMUM), bias=True))),
+    "a table": lambda: quadlens.study(
+        with_random_weights(Config.mlp(9, 8, task=quadlens.task(MAXIMUM), bias=True))
+    ),
     "GELU": lambda: one_hot(13, (True, True), activation="GELU"),
     "constant attention": lambda: asked("subtract", p=13),
     "softmax": lambda: asked("add", p=13, softmax=SOFTMAX, attention=(0.0, 0.0)),
-    "a mixture": lambda: asked("add", p=13, softmax=SOFTMAX, attention=(0.2, 0.2, 0.2), read_position=2),
+    "a mixture": lambda: asked(
+        "add", p=13, softmax=SOFTMAX, attention=(0.2, 0.2, 0.2), read_position=2
+    ),
     "softmax on a group": lambda: asked("S3", softmax=SOFTMAX, attention=(0.0, 0.0)),
 }
 
@@ -227,7 +264,9 @@ def test_explore_writes_a_page_that_starts(visit: Any, tmp_path: Path, kind: str
 
 
 @pytest.mark.parametrize("kind", ["one-hot", "S4", "a mixture"])
-def test_the_link_of_a_report_leads_to_a_page_that_starts(visit: Any, tmp_path: Path, kind: str) -> None:
+def test_the_link_of_a_report_leads_to_a_page_that_starts(
+    visit: Any, tmp_path: Path, kind: str
+) -> None:
     study = quadlens.study(KINDS[kind]())
     made = quadlens.report(study, tmp_path / "report", proofs=False)
     page: Opened = visit(made.page, ready=False)
@@ -237,7 +276,9 @@ def test_the_link_of_a_report_leads_to_a_page_that_starts(visit: Any, tmp_path: 
 
 
 def test_a_report_without_such_a_page_has_no_link_to_one(tmp_path: Path) -> None:
-    made = quadlens.report(with_random_weights(UNPLAYABLE["mlp", "hidden"]), tmp_path / "report", proofs=False)
+    made = quadlens.report(
+        with_random_weights(UNPLAYABLE["mlp", "hidden"]), tmp_path / "report", proofs=False
+    )
     assert "explorer.html" not in made.files
     assert "Play with this model" not in made.page.read_text(encoding="utf-8")
 
@@ -248,7 +289,10 @@ def broken(page: str, what: str) -> str:
         "an unknown key": ('"name": "bias", "reader": "flag"', '"name": "Bias", "reader": "flag"'),
         "an error in a script": ("Q.app.open(bytes", "Q.app.opens(bytes"),
         "a script that does not parse": ("Q.clusters = (() => {", "Q.clusters = (() => {{"),
-        "no weights": ('<script id="model" type="text/plain"', '<script id="models" type="text/plain"'),
+        "no weights": (
+            '<script id="model" type="text/plain"',
+            '<script id="models" type="text/plain"',
+        ),
     }
     old, new = changes[what]
     assert page.count(old) == 1, what
@@ -265,14 +309,18 @@ SAID = {
 
 
 @pytest.mark.parametrize("what", list(SAID))
-def test_an_error_while_the_page_starts_is_said_on_the_page(visit: Any, tmp_path: Path, what: str) -> None:
+def test_an_error_while_the_page_starts_is_said_on_the_page(
+    visit: Any, tmp_path: Path, what: str
+) -> None:
     model, path = with_random_weights(Config.mlp(7, 5, bias=True)), tmp_path / "page.html"
     path.write_text(broken(build_page(model, "mine", report="index.html"), what), encoding="utf-8")
     page: Opened = visit(path, ready=False)
     page.page.wait_for_selector("#message.bad", timeout=PATIENCE)
     said = page.page.locator("#message").inner_text()
     expected = rf"This page could not start: {SAID[what]} This is a fault of quadlens {quadlens.__version__}; "
-    assert re.fullmatch(expected + r"please report this sentence\. The report shows the same model\.", said), said
+    assert re.fullmatch(
+        expected + r"please report this sentence\. The report shows the same model\.", said
+    ), said
     assert page.page.locator("#message a").get_attribute("href") == "index.html"
     # No empty views, and no dials that move nothing.
     for name in ("#panel", "#views", ".status"):
@@ -285,7 +333,9 @@ def test_an_error_later_on_is_said_on_the_page_which_stays(visit: Any) -> None:
     page: Opened = visit("small")
     page.page.evaluate("setTimeout(() => { throw new Error('no such neuron'); })")
     page.page.wait_for_selector("#message.bad", timeout=PATIENCE)
-    assert page.text("message").startswith("Something in this page failed: no such neuron. This is a fault of quadlens")
+    assert page.text("message").startswith(
+        "Something in this page failed: no such neuron. This is a fault of quadlens"
+    )
     assert page.page.locator("#panel").is_visible()
     assert page.complaints == ["no such neuron"]
     page.complaints.clear()

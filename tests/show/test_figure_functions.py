@@ -40,7 +40,11 @@ def studied(name: str, toy: Study, pizza: Study) -> Study:
         return study_of(made(task_by_name("S3"), "softmax", "relu"))
     if name == "sequence_axis":
         return study_of("adder")
-    return pizza if name in ("learning_curve", "frequencies_over_training", "primsecfreq", "residual") else toy
+    return (
+        pizza
+        if name in ("learning_curve", "frequencies_over_training", "primsecfreq", "residual")
+        else toy
+    )
 
 
 @pytest.fixture
@@ -74,12 +78,17 @@ def test_a_figure_leaves_the_callers_matplotlib_alone(
     first = getattr(figures, name)(studied(name, toy, pizza))
     assert isinstance(first, Figure)
     assert (dict(mpl.rcParams), mpl.get_backend()) == (rc, backend)
-    panels = [axis for axis in first.axes if axis.get_visible() and axis.get_label() != "<colorbar>"]
+    panels = [
+        axis for axis in first.axes if axis.get_visible() and axis.get_label() != "<colorbar>"
+    ]
     mine = Figure()
     ax: Any = (
         mine.subplots()
         if len(panels) == 1
-        else [mine.add_subplot(2, 4, n, projection=panel.name) for n, panel in enumerate(panels, start=1)]
+        else [
+            mine.add_subplot(2, 4, n, projection=panel.name)
+            for n, panel in enumerate(panels, start=1)
+        ]
     )
     again = getattr(figures, name)(studied(name, toy, pizza), ax=ax)
     assert again is mine
@@ -121,19 +130,37 @@ def test_the_same_from_a_model_a_study_and_a_name(pizza: Study) -> None:
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("quadrature", {"ax": "here"}, "ax: got str; expected one matplotlib Axes, a Figure or SubFigure"),
-        ("overlap", {"ax": Figure().subplots()}, "ax: got 1 axes; expected a sequence of 2 matplotlib Axes"),
+        (
+            "quadrature",
+            {"ax": "here"},
+            "ax: got str; expected one matplotlib Axes, a Figure or SubFigure",
+        ),
+        (
+            "overlap",
+            {"ax": Figure().subplots()},
+            "ax: got 1 axes; expected a sequence of 2 matplotlib Axes",
+        ),
         ("integration_3d", {"ax": Figure().subplots(2, 2)}, "axes 0 without projection='3d'"),
-        ("quadrature", {"k": 5}, "frequency 5 of this model is no cluster that is a quadrature rule; there are: 1, 2"),
+        (
+            "quadrature",
+            {"k": 5},
+            "frequency 5 of this model is no cluster that is a quadrature rule; there are: 1, 2",
+        ),
         ("angles", {"k": 5}, "no cluster of this model has frequency 5; there are: 1 and 2"),
         ("neuron", {"i": 40}, "neuron 40; this model has neurons 0 to 39"),
         ("harmonic_phases", {"rank": 7}, "rank 7; expected 2, 3 or 4"),
         ("algorithm", {"pair": (1, 13)}, "both numbers must be between 0 and 12"),
         ("learning_curve", {}, "the files of the training run are not beside this model"),
-        ("population_counts", {"label": "x"}, "label 'x'; expected one of nfreqcountmul, freqcountmul"),
+        (
+            "population_counts",
+            {"label": "x"},
+            "label 'x'; expected one of nfreqcountmul, freqcountmul",
+        ),
     ],
 )
-def test_what_cannot_be_drawn_says_so(name: str, options: dict[str, Any], message: str, toy: Study) -> None:
+def test_what_cannot_be_drawn_says_so(
+    name: str, options: dict[str, Any], message: str, toy: Study
+) -> None:
     with pytest.raises(BadConfig, match=message.replace("(", r"\(")):
         getattr(figures, name)(toy, **options)
 
@@ -143,15 +170,21 @@ def test_what_cannot_be_drawn_says_so(name: str, options: dict[str, Any], messag
 def test_a_network_without_what_a_figure_shows_says_so(model: str, family: Family) -> None:
     study = study_of(model).without_proofs()
     if not family.of(study):
-        with contextlib.suppress(BadConfig):  # some can be drawn all the same, with nothing to say of them
+        with contextlib.suppress(
+            BadConfig
+        ):  # some can be drawn all the same, with nothing to say of them
             assert family.draw(study).axes
 
 
 def test_figures_of_proofs_need_proofs(toy: Study) -> None:
     assert len(figures.frontier(toy.without_proofs()).axes) == 1
     model = build_mlp(Recipe(p=5, keys=(1,), neurons=4))
-    zeros = Weights(model.config, **{name: np.zeros_like(array) for name, array in model.tensors.items()})
-    with pytest.raises(BadConfig, match="this model has no cluster that is a quadrature rule; there is none"):
+    zeros = Weights(
+        model.config, **{name: np.zeros_like(array) for name, array in model.tensors.items()}
+    )
+    with pytest.raises(
+        BadConfig, match="this model has no cluster that is a quadrature rule; there is none"
+    ):
         figures.quadrature(zeros)
 
 
@@ -162,7 +195,9 @@ def test_a_notebook_shows_the_figure_itself() -> None:
     assert figure.get_layout_engine() is engine
 
 
-def test_a_notebook_shows_a_figure_of_very_many_marks_as_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_shows_a_figure_of_very_many_marks_as_pixels(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("quadlens.show.figures.shown.LARGEST_SHOWN", 1000)
     figure: Any = figures.angles("pizza")
     assert figure._repr_mimebundle_()["image/png"].startswith(b"\x89PNG")

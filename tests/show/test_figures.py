@@ -75,7 +75,10 @@ def models() -> dict[str, Study]:
 
 @pytest.fixture(scope="module")
 def drawn(models: dict[str, Study]) -> dict[str, dict[str, Figure]]:
-    return {name: {one.name: one.draw() for one in all_pictures(results)} for name, results in models.items()}
+    return {
+        name: {one.name: one.draw() for one in all_pictures(results)}
+        for name, results in models.items()
+    }
 
 
 def axes_of(figure: Figure) -> list[Axes]:
@@ -83,7 +86,9 @@ def axes_of(figure: Figure) -> list[Axes]:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_no_panel_is_empty_and_every_axis_is_finite(name: str, drawn: dict[str, dict[str, Figure]]) -> None:
+def test_no_panel_is_empty_and_every_axis_is_finite(
+    name: str, drawn: dict[str, dict[str, Figure]]
+) -> None:
     for figure_name, figure in drawn[name].items():
         assert axes_of(figure), figure_name
         for axis in axes_of(figure):
@@ -95,16 +100,26 @@ def test_no_panel_is_empty_and_every_axis_is_finite(name: str, drawn: dict[str, 
 def test_tick_labels_do_not_overlap(name: str, drawn: dict[str, dict[str, Figure]]) -> None:
     for figure_name, figure in drawn[name].items():
         if figure_name in ("3D", "error-waterfall"):
-            # One is in perspective, the other's labels are slanted: boxes around them overlap, letters do not.
+            # One is in perspective, the other's labels are slanted: boxes around them overlap,
+            # letters do not.
             continue
         figure.draw_without_rendering()
         for axis in axes_of(figure):
-            shown = [label for label in axis.get_xticklabels() if label.get_visible() and label.get_text()]
+            shown = [
+                label
+                for label in axis.get_xticklabels()
+                if label.get_visible() and label.get_text()
+            ]
             low, high = sorted(axis.get_xlim())
-            inside = [label for label in shown if low - 1e-9 <= label.get_position()[0] <= high + 1e-9]
+            inside = [
+                label for label in shown if low - 1e-9 <= label.get_position()[0] <= high + 1e-9
+            ]
             boxes = sorted((label.get_window_extent() for label in inside), key=lambda box: box.x0)
             for left, right in itertools.pairwise(boxes):
-                assert left.x1 <= right.x0 + 0.5, (figure_name, [label.get_text() for label in inside])
+                assert left.x1 <= right.x0 + 0.5, (
+                    figure_name,
+                    [label.get_text() for label in inside],
+                )
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -112,13 +127,19 @@ def test_every_label_of_the_paper_is_there(name: str, models: dict[str, Study]) 
     results = models[name]
     labels = [one.label for one in all_pictures(results) if one.label]
     assert len(labels) == len(set(labels))
-    # Five tokens have two frequencies, no third and no fourth; the toy's neurons read one of them alone, and nothing
-    # skips them.
+    # Five tokens have two frequencies, no third and no fourth; the toy's neurons read one of them
+    # alone, and nothing skips them.
     toy = {"tertiary-phi-thrice-primary", "quaternary-phi-vs-primary", "primsecfreq", "residual"}
     missing = toy if name == "toy" else set()
     assert LABELS - missing <= set(labels)
     for k in results.keys:
-        mine = {f"angles:{k}", f"quadrature:{k}:-", f"quadrature:{k}:-half-", f"error:{k}:-", f"error:{k}:-half-"}
+        mine = {
+            f"angles:{k}",
+            f"quadrature:{k}:-",
+            f"quadrature:{k}:-half-",
+            f"error:{k}:-",
+            f"error:{k}:-half-",
+        }
         assert mine <= set(labels)
 
 
@@ -152,11 +173,15 @@ def test_rectangles_have_the_weights_and_the_curve_passes_through_the_neurons(
         along, up = (np.asarray(data, dtype=float) for data in curve.get_data())
         np.testing.assert_allclose(np.interp(phi, along, up), height, atol=5e-3)
         np.testing.assert_allclose(corners[:, 1, 1], height, atol=1e-12)
-        assert math.isclose(area_of(rectangles(cluster.scheme, half)), float(widths @ height), abs_tol=1e-9)
+        assert math.isclose(
+            area_of(rectangles(cluster.scheme, half)), float(widths @ height), abs_tol=1e-9
+        )
 
 
 @pytest.mark.parametrize("half", [False, True])
-def test_the_band_holds_curve_and_rectangles_and_has_the_bounds_area(half: bool, models: dict[str, Study]) -> None:
+def test_the_band_holds_curve_and_rectangles_and_has_the_bounds_area(
+    half: bool, models: dict[str, Study]
+) -> None:
     for cluster in models["pizza"].once(rule_clusters):
         region = band(rectangles(cluster.scheme, half))
         area = 0.0
@@ -183,7 +208,10 @@ def test_one_mark_a_neuron(models: dict[str, Study], drawn: dict[str, dict[str, 
     every, stray = frequency_counts(models["mismatched"].explanation)
     assert (
         stray.sum()
-        == (models["mismatched"].explanation.roles.k_in != models["mismatched"].explanation.roles.k_out).sum()
+        == (
+            models["mismatched"].explanation.roles.k_in
+            != models["mismatched"].explanation.roles.k_out
+        ).sum()
     )
     assert (stray <= every).all()
 
@@ -205,7 +233,9 @@ def test_exact_errors_drawn_are_brute_force(name: str, models: dict[str, Study])
         claim = cluster.exact_psi.absolute
         assert claim.lower <= drawn.max() + 1e-12
         assert drawn.max() - 1e-12 <= claim.upper
-        assert math.isclose(brute_force_error(cluster.scheme).value, cluster.exact.absolute.middle, abs_tol=1e-9)
+        assert math.isclose(
+            brute_force_error(cluster.scheme).value, cluster.exact.absolute.middle, abs_tol=1e-9
+        )
 
 
 def test_a_multiple_is_drawn_as_lines_within_the_square() -> None:
@@ -217,7 +247,9 @@ def test_a_multiple_is_drawn_as_lines_within_the_square() -> None:
         assert (np.abs(x) <= np.pi + 1e-9).all()
         assert (np.abs(y) <= np.pi + 1e-9).all()
         np.testing.assert_allclose(np.exp(1j * y), np.exp(1j * (3 * x + 1)), atol=1e-9)
-    assert math.isclose(sum(np.ptp(np.asarray(line.get_xdata(), dtype=float)) for line in axis.lines), 2 * np.pi)
+    assert math.isclose(
+        sum(np.ptp(np.asarray(line.get_xdata(), dtype=float)) for line in axis.lines), 2 * np.pi
+    )
 
 
 @pytest.mark.parametrize("kind", FIGURE_FORMATS)
@@ -244,7 +276,12 @@ def test_chosen_by_name_by_label_and_by_family(models: dict[str, Study]) -> None
 @pytest.mark.parametrize("name", ["toy", "pizza"])
 def test_names_are_known_before_anything_is_computed(name: str, models: dict[str, Study]) -> None:
     for family, pictures in pictures_by_family(models[name]).items():
-        families_of([family, *(text for one in pictures for text in (one.name, one.label) if text is not None)])
+        families_of(
+            [
+                family,
+                *(text for one in pictures for text in (one.name, one.label) if text is not None),
+            ]
+        )
     with pytest.raises(BadConfig, match=r"no figure is named 'nosuch'.*3D.*frontier.*quadrature-K"):
         families_of(["task", "nosuch"])
 
@@ -271,7 +308,10 @@ def test_the_command_refuses_before_it_works(
     monkeypatch.chdir(tmp_path)
     Path("file").write_text("")
     refused(quadlens("report", "--only", "figures", "-o", "new", *words), message)
-    refused(quadlens("report", "--only", "figures", "-o", "file"), "file: it is a file; give the name of a directory")
+    refused(
+        quadlens("report", "--only", "figures", "-o", "file"),
+        "file: it is a file; give the name of a directory",
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
@@ -284,12 +324,22 @@ def test_modules_say_which_pictures_need_proofs(models: dict[str, Study]) -> Non
         assert needs_proofs([family]) == changes, family
         for one in pictures:
             names = [name for name in (one.name, one.label) if name is not None]
-            assert all(needs_proofs([name]) for name in names) if changes else not needs_proofs(names), names
+            assert (
+                all(needs_proofs([name]) for name in names) if changes else not needs_proofs(names)
+            ), names
 
 
 def test_the_command_draws_a_proof_by_name(tmp_path: Path) -> None:
     save(build_mlp(Recipe(p=5, keys=(1, 2), neurons=13, jitter=0.2)), tmp_path / "toy.safetensors")
-    words = ("report", tmp_path / "toy.safetensors", "--only", "frontier", "--format", "svg", "--json")
+    words = (
+        "report",
+        tmp_path / "toy.safetensors",
+        "--only",
+        "frontier",
+        "--format",
+        "svg",
+        "--json",
+    )
     run = quadlens(*words, "-o", tmp_path / "figures")
     assert run.code == 0, run.err
     assert run.document["files"] == [str(tmp_path / "figures" / "frontier.svg")]
@@ -301,18 +351,33 @@ def test_a_model_that_does_nothing_has_no_pictures_of_clusters() -> None:
     silent = Weights(model.config, **zeros)
     results = study_of(silent, "silent").without_proofs()
     families = pictures_by_family(results)
-    for empty in ("quadrature", "angles", "error", "overlap", "3D", "algorithm", "exact-error", "frontier"):
+    for empty in (
+        "quadrature",
+        "angles",
+        "error",
+        "overlap",
+        "3D",
+        "algorithm",
+        "exact-error",
+        "frontier",
+    ):
         assert families[empty] == ()
-    for picture in families["task"] + families["population-counts"] + families["population-histograms"]:
+    for picture in (
+        families["task"] + families["population-counts"] + families["population-histograms"]
+    ):
         assert isinstance(picture.draw(), Figure)
 
 
-def test_our_population_is_drawn_beside_the_papers(models: dict[str, Study], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_population_is_drawn_beside_the_papers(
+    models: dict[str, Study], monkeypatch: pytest.MonkeyPatch
+) -> None:
     paper = read_published().population
     assert paper.models == 152
     bars = Histogram(np.array([0.0, 0.5, 1.0]), np.array([1.0, 3.0]))
     histograms = tuple((dict(paper.histograms) | {"primary_vs_secondary_phase_r2": bars}).items())
-    ours = PopulationSummary(4, (("good_model_frequency_pairs", 9.0),), ((4, 3), (5, 1)), (1, 2), histograms)
+    ours = PopulationSummary(
+        4, (("good_model_frequency_pairs", 9.0),), ((4, 3), (5, 1)), (1, 2), histograms
+    )
     monkeypatch.setattr("quadlens.show.figures.population_bars.read_population", lambda: ours)
     drawn = {one.name: one for one in all_pictures(models["toy"])}
     assert "In ours it is 4." in drawn["nfreqcountmul"].finding
@@ -325,7 +390,8 @@ def test_published_file_is_read_whole() -> None:
     published = read_published()
     assert published.key_neurons == ((12, 116), (18, 110), (21, 138), (22, 148))
     assert published.variance_input.total == 512
-    # The paper's residual figure counts the 3,481 inputs of p = 59, its axis at a tenth of the labels.
+    # The paper's residual figure counts the 3,481 inputs of p = 59, its axis at a tenth of the
+    # labels.
     residual = published.population.histogram("residual_attention_variance_over_logits")
     assert math.isclose(10 * residual.total, 59**2, abs_tol=0.5)
 

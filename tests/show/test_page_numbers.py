@@ -1,6 +1,7 @@
 """Reports of nine models: what their templates are given, computed a second way, and what a page may claim.
 
-Which number stands in which sentence is the template's business; how it is rounded is `test_rounding.py`'s.
+Which number stands in which sentence is the template's business; how it is rounded is
+`test_rounding.py`'s.
 """
 
 import html
@@ -45,7 +46,11 @@ def embedding_mlp() -> Weights:
     k = np.repeat([2, 5, 7, 11], 9)
     phi, delta = rng.uniform(-np.pi, np.pi, (2, len(k)))
     angle = 2 * np.pi * np.outer(np.arange(p), k) / p
-    W_a, W_b, W_out = np.cos(angle + phi + delta), np.cos(angle + phi - delta), np.cos(angle + 2 * phi).T
+    W_a, W_b, W_out = (
+        np.cos(angle + phi + delta),
+        np.cos(angle + phi - delta),
+        np.cos(angle + 2 * phi).T,
+    )
     return Weights(Config.mlp(p, len(k)), W_a=W_a, W_b=W_b, W_out=W_out)
 
 
@@ -77,7 +82,10 @@ def text_of(name: str) -> str:
     study = studied(name)
     page = page_html(study, {one.name: DOT for one in all_pictures(study)})
     body = page[page.index("<body") :]
-    for gone in (r'<section id="(?:words|made|index)">.*?</section>', r"<(math|code|svg)\b.*?</\1>"):
+    for gone in (
+        r'<section id="(?:words|made|index)">.*?</section>',
+        r"<(math|code|svg)\b.*?</\1>",
+    ):
         body = re.sub(gone, " ", body, flags=re.DOTALL)
     return " ".join(html.unescape(re.sub("<[^>]+>", " ", body)).split())
 
@@ -119,7 +127,9 @@ def test_sums_and_areas_of_rules(name: str) -> None:
         layout = rectangles(values["cluster"].scheme, values["half"])
         area = sum(
             (right - left) * abs(np.cos(phi)) * np.cos(2 * phi)
-            for left, right, phi in zip(layout.edges[:-1], layout.edges[1:], layout.phi, strict=True)
+            for left, right, phi in zip(
+                layout.edges[:-1], layout.edges[1:], layout.phi, strict=True
+            )
         )
         assert values["area"] == pytest.approx(area, rel=1e-12)
         assert values["integral"] == (2 / 3 if values["half"] else 4 / 3)
@@ -144,7 +154,9 @@ def test_worst_errors_of_rules(name: str) -> None:
     assert rules.model.size == rules.relu
     assert rules.absolute == max(one.relative_exact_psi.upper for one in study.once(rule_clusters))
     assert rules.bound == max(one.relative_bound.value for one in study.once(rule_clusters))
-    assert rules.moment == max(one.relative_moment_bound_psi.value for one in study.once(rule_clusters))
+    assert rules.moment == max(
+        one.relative_moment_bound_psi.value for one in study.once(rule_clusters)
+    )
     errors = {values["k"]: values["error"] for values in given(name, "integrated-relu")}
     assert {k: error.size for k, error in errors.items()} == pytest.approx(sizes, rel=1e-12)
     said = Fraction(rules.model.words.removesuffix(" %"))
@@ -223,9 +235,16 @@ def test_what_a_run_left(name: str) -> None:
     history = studied(name).history
     assert history is not None
     (drawn,) = given(name, "frequencies-over-training")
-    shares = [power / power.sum(axis=1, keepdims=True) for power in (history.input_power, history.output_power)]
+    shares = [
+        power / power.sum(axis=1, keepdims=True)
+        for power in (history.input_power, history.output_power)
+    ]
     assert drawn["first"] == pytest.approx(max(share[0].max() for share in shares), rel=1e-12)
-    kept = {k for k in range(1, shares[0].shape[1] + 1) if any(share[-1, k - 1] >= 0.02 for share in shares)}
+    kept = {
+        k
+        for k in range(1, shares[0].shape[1] + 1)
+        if any(share[-1, k - 1] >= 0.02 for share in shares)
+    }
     assert set(drawn["survivors"]) == kept
     assert drawn["named"] == 0.02
 
@@ -238,7 +257,9 @@ def test_marks_among_the_paper_s_models_are_medians(name: str) -> None:
         "freqstrengthmul": list(roles.variance_input[alive]),
         "uoutstrengthmul": list(roles.variance_output[alive]),
         "nibound": [one.rows.total_abs_bound_half.value for one in study.once(rule_clusters)],
-        "primsecr2": [one.phase_r2 for one in study.explanation.cluster_doubling if one.phase_r2 is not None],
+        "primsecr2": [
+            one.phase_r2 for one in study.explanation.cluster_doubling if one.phase_r2 is not None
+        ],
     }
     for values in given(name, "population-histograms"):
         of_model = expected[values["label"]]
@@ -262,7 +283,9 @@ def test_the_lens(name: str) -> None:
         weight = cluster.rho * cluster.omega
         for order in (2, 4):
             size = abs((weight * np.exp(1j * order * cluster.phi)).sum()) / weight.sum()
-            assert abs(one.reading.rule.moment(order)) / one.reading.rule.A == pytest.approx(size, rel=1e-9)
+            assert abs(one.reading.rule.moment(order)) / one.reading.rule.A == pytest.approx(
+                size, rel=1e-9
+            )
 
 
 # ---- What a page may claim ----
@@ -277,7 +300,11 @@ def test_pages_claim_an_integral_by_the_rule_alone(name: str) -> None:
     if lens is not None:
         permuted, even, half = (
             float(x or 0)
-            for x in (lens.controls.shared_permuted, lens.controls.resampled_even, lens.controls.resampled_half)
+            for x in (
+                lens.controls.shared_permuted,
+                lens.controls.resampled_even,
+                lens.controls.resampled_half,
+            )
         )
         shared = lens.r2.shared
         expected = shared >= 0.9 and permuted <= shared - 0.5 and even >= 0.99 and half < 0.9

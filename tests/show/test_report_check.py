@@ -18,7 +18,9 @@ from quadlens.network.weights import Weights
 def small_mlp() -> Weights:
     config = Config.mlp(5, 12, "relu", bias=True)
     rng = np.random.default_rng(0)
-    return Weights(config, **{name: rng.normal(size=shape) for name, shape in config.shapes.items()})
+    return Weights(
+        config, **{name: rng.normal(size=shape) for name, shape in config.shapes.items()}
+    )
 
 
 @pytest.mark.slow
@@ -26,11 +28,15 @@ def small_mlp() -> Weights:
     "make",
     [
         lambda directory: quadlens.build(5, (1,), 12),
-        lambda directory: quadlens.save(quadlens.build(5, (1,), 12), directory / "with a blank.safetensors"),
+        lambda directory: quadlens.save(
+            quadlens.build(5, (1,), 12), directory / "with a blank.safetensors"
+        ),
     ],
     ids=["in memory", "from a file"],
 )
-def test_the_command_for_the_certificate_runs(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_for_the_certificate_runs(
+    make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = quadlens.report(make(tmp_path), tmp_path / "report")
     words = re.search(r"<code>quadlens (check [^<]*)</code>", made.page.read_text())
     assert words is not None

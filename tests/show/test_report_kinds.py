@@ -45,7 +45,9 @@ TASKS = {
 Attention = Literal["none", "constant", "softmax", "mixture"]
 ATTENTIONS: tuple[Attention, ...] = ("none", "constant", "softmax", "mixture")
 # The smallest picture that a page can hold.
-DOT = Rendered("any", (("svg", b"<svg></svg>"), ("png", bytes(16) + (160).to_bytes(4, "big") * 2)), "data:,")
+DOT = Rendered(
+    "any", (("svg", b"<svg></svg>"), ("png", bytes(16) + (160).to_bytes(4, "big") * 2)), "data:,"
+)
 # Of these nothing is said where a model has none.
 OPTIONAL = {"attention", "irreps", "others", "index", "absent"}
 
@@ -55,7 +57,9 @@ def made(task: Task, attention: Attention, activation: Any) -> Weights:
     n, rng = task.n, np.random.default_rng(5)
     if attention == "none":
         mlp = Config.mlp(n, 14, activation, task)
-        return Weights(mlp, **{name: rng.standard_normal(shape) for name, shape in mlp.shapes.items()})
+        return Weights(
+            mlp, **{name: rng.standard_normal(shape) for name, shape in mlp.shapes.items()}
+        )
     config = Config(
         p=n,
         d_model=8,
@@ -65,13 +69,21 @@ def made(task: Task, attention: Attention, activation: Any) -> Weights:
         d_vocab=n + 1,
         d_vocab_out=n,
         n_ctx=3,
-        attention=(0.5, 0.5) if attention == "constant" else (0.0, 0.0, 0.0) if attention == "softmax" else (0.3, 0.2),
+        attention=(0.5, 0.5)
+        if attention == "constant"
+        else (0.0, 0.0, 0.0)
+        if attention == "softmax"
+        else (0.3, 0.2),
         read_position=2 if attention == "softmax" else 1,
         activation=activation,
-        softmax=None if attention == "constant" else Softmax(1.0 if attention == "softmax" else 0.5, 2.0),
+        softmax=None
+        if attention == "constant"
+        else Softmax(1.0 if attention == "softmax" else 0.5, 2.0),
         task=task,
     )
-    return Weights(config=config, **{name: rng.standard_normal(shape) for name, shape in config.shapes.items()})
+    return Weights(
+        config=config, **{name: rng.standard_normal(shape) for name, shape in config.shapes.items()}
+    )
 
 
 def page_of(study: Study) -> str:
@@ -85,7 +97,9 @@ def words(text: str) -> str:
 def check_page(study: Study) -> None:
     """What is there is not empty, what is not there is named with a reason, and the task has its own words."""
     page, task = page_of(study), study.config.task
-    sections = dict(re.findall(r'<section id="(\w+)">\s*<h2>.*?</h2>(.*?)</section>', page, re.DOTALL))
+    sections = dict(
+        re.findall(r'<section id="(\w+)">\s*<h2>.*?</h2>(.*?)</section>', page, re.DOTALL)
+    )
     assert all("<figure" in text or len(words(text)) > 60 for text in sections.values())
     assert all(f'href="#{name}"' in page for name in sections)
     expected = "adds modulo" if task.name == "add" else f"computes {task.words}"
@@ -93,7 +107,10 @@ def check_page(study: Study) -> None:
     assert f"{study.config.d_mlp} " in words(sections["task"])
     assert study.config.task.question(*study.evaluation.min_margin_pair) in words(sections["task"])
     left_out = words(sections.get("absent", ""))
-    for name, title in (("algorithm", "The algorithm in four steps"), ("error", "How large the error is")):
+    for name, title in (
+        ("algorithm", "The algorithm in four steps"),
+        ("error", "How large the error is"),
+    ):
         assert (name in sections) != (f"{title}" in left_out)
     waves = study.once(no_waves) is None
     assert ("algorithm" in sections) == ("population" in sections) == waves
@@ -119,7 +136,9 @@ def test_pages_of_every_activation(name: str, attention: Attention) -> None:
 @pytest.mark.parametrize("name", TASKS)
 def test_every_figure_of_every_task_can_be_drawn(name: str) -> None:
     place = list(TASKS).index(name)
-    study = study_of(made(TASKS[name], ATTENTIONS[place % 3], ACTIVATIONS[place % len(ACTIVATIONS)]), "any")
+    study = study_of(
+        made(TASKS[name], ATTENTIONS[place % 3], ACTIVATIONS[place % len(ACTIVATIONS)]), "any"
+    )
     for picture in all_pictures(study):
         assert picture.draw().axes
     check_page(study)
@@ -129,17 +148,23 @@ def test_two_models_of_other_kinds_are_a_page() -> None:
     pair = compare(made(TASKS["add"], "constant", "relu"), made(TASKS["add"], "softmax", "relu"))
     page = pair.to_html()
     assert all(html.escape(table.title.capitalize()) in page for table in pair.tables)
-    assert {"gates: model (2)", "shared function: model (1)"} <= set(re.findall(r'alt="([^"]+)"', page))
+    assert {"gates: model (2)", "shared function: model (1)"} <= set(
+        re.findall(r'alt="([^"]+)"', page)
+    )
 
 
 def test_a_whole_report_of_a_group_with_softmax_attention(tmp_path: Path) -> None:
     model = made(TASKS["a group"], "softmax", "gelu")
     written = report(model, tmp_path / "report")
-    assert {"data/gates.csv", "data/irreps.csv", "figures/gates.svg", "figures/irreps.png"} <= set(written.files)
+    assert {"data/gates.csv", "data/irreps.csv", "figures/gates.svg", "figures/irreps.png"} <= set(
+        written.files
+    )
     outline = study_of(model).once(outline_of)
     assert outline is not None
     assert outline.summary() in html.unescape(written.page.read_text())
-    assert {"data/explanation.json", "data/neurons.csv"} & set(written.files) == {"data/explanation.json"}
+    assert {"data/explanation.json", "data/neurons.csv"} & set(written.files) == {
+        "data/explanation.json"
+    }
     rows = (tmp_path / "report/data/gates.csv").read_text().splitlines()
     assert rows[0] == "a,b,head,on_a,on_b,on_="
     assert len(rows) == 1 + 36 * 2
@@ -163,7 +188,9 @@ def test_gates_drawn_are_the_models_own() -> None:
     np.testing.assert_array_equal(np.asarray(drawn[1]), values[1, 0])
     np.testing.assert_array_equal(np.asarray(drawn[3]), values[0, 1])
     a, b = 3, 5
-    np.testing.assert_allclose(values[:, :, a, b], layer.gates(np.array([a]), np.array([b]))[:, :, 0])
+    np.testing.assert_allclose(
+        values[:, :, a, b], layer.gates(np.array([a]), np.array([b]))[:, :, 0]
+    )
 
 
 def test_shares_of_irreps_add_up() -> None:

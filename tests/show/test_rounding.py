@@ -1,8 +1,8 @@
 """Numbers are printed through filters, and every filter's direction agrees with the kind of the value it prints.
 
-A lower bound that is printed is rounded down and an upper bound up, in templates and where Python makes sentences. The
-test reads the templates' and the package's syntax trees; it knows the kind of a value by its name, from the lists here.
-What a sentence says beside its numbers is not looked at.
+A lower bound that is printed is rounded down and an upper bound up, in templates and where Python
+makes sentences. The test reads the templates' and the package's syntax trees; it knows the kind of
+a value by its name, from the lists here. What a sentence says beside its numbers is not looked at.
 """
 
 import ast
@@ -23,7 +23,8 @@ from quadlens.show.templates import compiled, environment
 
 PACKAGE = Path(quadlens.__file__).parent
 
-# A path is the end of an expression: `one.proof.margin` ends in `proof.margin` and in `margin`; the longest counts.
+# A path is the end of an expression: `one.proof.margin` ends in `proof.margin` and in `margin`; the
+# longest counts.
 AT_LEAST = frozenset({
     "margin", "min_margin", "margin_lower_bound", "accuracy_lower_bound", "certified_share", "lower",
     "phases.r2", "angle_r2", "phase_r2", "r2_angles", "fit.r2", "r2_offset",
@@ -49,7 +50,11 @@ NEAREST = frozenset({
     # thresholds, and numbers that the paper prints
     "named", "key_share", "drawn_r2", "threshold", "paper",
 })  # fmt: skip
-DIRECTIONS = dict.fromkeys(AT_LEAST, "down") | dict.fromkeys(AT_MOST, "up") | dict.fromkeys(NEAREST, "nearest")
+DIRECTIONS = (
+    dict.fromkeys(AT_LEAST, "down")
+    | dict.fromkeys(AT_MOST, "up")
+    | dict.fromkeys(NEAREST, "nearest")
+)
 # Which way each printer rounds; `percent`, `decimals` and `significant` are told.
 PRINTERS = {
     "at_least": "down", "margin": "down", "fit": "down", "at_most": "up", "bound": "up", "cost": "up",
@@ -68,11 +73,20 @@ def direction_of(path: str) -> str | None:
 
 
 def templates() -> dict[str, str]:
-    found = {path.name: path.read_text(encoding="utf-8") for path in sorted((PACKAGE / "show" / "pages").glob("*.j2"))}
-    found["explorer"] = (PACKAGE / "show" / "explorer" / "assets" / "page.html").read_text(encoding="utf-8")
-    figures = tomllib.loads((PACKAGE / "show" / "figures" / "figures.toml").read_text(encoding="utf-8"))
+    found = {
+        path.name: path.read_text(encoding="utf-8")
+        for path in sorted((PACKAGE / "show" / "pages").glob("*.j2"))
+    }
+    found["explorer"] = (PACKAGE / "show" / "explorer" / "assets" / "page.html").read_text(
+        encoding="utf-8"
+    )
+    figures = tomllib.loads(
+        (PACKAGE / "show" / "figures" / "figures.toml").read_text(encoding="utf-8")
+    )
     texts = ("title", "finding", "how_to_read")
-    return found | {f"{name}.{text}": entry[text] for name, entry in figures.items() for text in texts}
+    return found | {
+        f"{name}.{text}": entry[text] for name, entry in figures.items() for text in texts
+    }
 
 
 def path_of(node: nodes.Node | None) -> str:
@@ -99,7 +113,9 @@ def path_of(node: nodes.Node | None) -> str:
 def told(printer: nodes.Filter) -> str:
     """Which way a filter rounds."""
     options = [*printer.args, *(one.value for one in printer.kwargs)]
-    words = [one.value for one in options if isinstance(one, nodes.Const) and one.value in ("down", "up")]
+    words = [
+        one.value for one in options if isinstance(one, nodes.Const) and one.value in ("down", "up")
+    ]
     return PRINTERS[printer.name] or (words[0] if words else "nearest")
 
 
@@ -115,11 +131,15 @@ def wrong_in_template(text: str) -> Iterator[str]:
                 yield f"{path} | {printer.name}: rounded {told(printer)}, expected {wanted}"
             if wanted != "nearest" and isinstance(printer.node, nodes.BinExpr):
                 yield f"{path} is rounded twice: by floating point, and by {printer.name}"
-    # What is put together by ~, or passed to a macro, is not seen by the guard against bare numbers.
+    # What is put together by ~, or passed to a macro, is not seen by the guard against bare
+    # numbers.
     joined = [part for one in tree.find_all(nodes.Concat) for part in one.nodes]
     passed = [part for one in tree.find_all(nodes.Call) for part in one.args]
     for part in joined + passed:
-        if isinstance(part, nodes.Name | nodes.Getattr) and direction_of(path_of(part)) in ("down", "up"):
+        if isinstance(part, nodes.Name | nodes.Getattr) and direction_of(path_of(part)) in (
+            "down",
+            "up",
+        ):
             yield f"{path_of(part)} is joined without a filter"
 
 
@@ -171,7 +191,9 @@ def path_in_python(node: ast.expr | None) -> str:
         case ast.Subscript():
             key = node.slice.value if isinstance(node.slice, ast.Constant) else None
             return path_in_python(node.value) + (f".{key}" if isinstance(key, str) else "")
-        case ast.Call(func=ast.Name(id="float" | "Fraction" | "min" | "max" | "abs"), args=[first, *_]):
+        case ast.Call(
+            func=ast.Name(id="float" | "Fraction" | "min" | "max" | "abs"), args=[first, *_]
+        ):
             return path_in_python(first)
         case ast.BinOp():
             return path_in_python(node.right if isinstance(node.left, ast.Constant) else node.left)
@@ -182,16 +204,30 @@ def told_in_python(call: ast.Call, name: str) -> str:
     options = [*call.args, *(one.value for one in call.keywords)][1:]
     if any(not isinstance(one, ast.Constant) for one in options):
         return "as told"
-    words = [one.value for one in options if isinstance(one, ast.Constant) and one.value in ("down", "up")]
+    words = [
+        one.value
+        for one in options
+        if isinstance(one, ast.Constant) and one.value in ("down", "up")
+    ]
     return PRINTERS[name] or (str(words[0]) if words else "nearest")
 
 
 def wrong_in_python(source: str, module: str) -> Iterator[str]:
     """Bounds that are rounded otherwise: measured numbers may be rounded away from a threshold, too."""
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in PRINTERS and node.args:
-            path, how = f"{module}.{path_in_python(node.args[0])}", told_in_python(node, node.func.id)
-        elif isinstance(node, ast.FormattedValue) and re.search(r"\d[fgeE%]'", ast.unparse(node.format_spec or node)):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in PRINTERS
+            and node.args
+        ):
+            path, how = (
+                f"{module}.{path_in_python(node.args[0])}",
+                told_in_python(node, node.func.id),
+            )
+        elif isinstance(node, ast.FormattedValue) and re.search(
+            r"\d[fgeE%]'", ast.unparse(node.format_spec or node)
+        ):
             path, how = f"{module}.{path_in_python(node.value)}", "nearest"
         else:
             continue
@@ -269,5 +305,7 @@ def test_a_filter_rounds_the_way_it_says(name: str, x: float) -> None:
     if filter_ == "bound":  # four significant digits
         assert abs(said - exact) <= abs(exact) / 1000
     else:
-        last = Fraction(1, 10 ** len(printed.removesuffix(" %").partition(".")[2])) / (100 if share else 1)
+        last = Fraction(1, 10 ** len(printed.removesuffix(" %").partition(".")[2])) / (
+            100 if share else 1
+        )
         assert abs(said - exact) <= last / (2 if direction == "nearest" else 1)

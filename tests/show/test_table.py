@@ -24,7 +24,9 @@ def test_every_cell_is_whole_and_lines_fit(width: int) -> None:
     lines = printed(width)
     words = [word for line in lines for word in line.split()]
     for n in range(3):
-        assert [word for word in words if word.startswith(f"{n}.")] == [f"{n}.{k:04d}" for k in range(12)]
+        assert [word for word in words if word.startswith(f"{n}.")] == [
+            f"{n}.{k:04d}" for k in range(12)
+        ]
     assert not any("…" in line for line in lines)
     if width >= 20:
         assert max(map(len, lines)) <= width
@@ -40,10 +42,14 @@ def test_columns_stand_closer_where_that_keeps_the_table_whole() -> None:
 
 
 def test_caption_once() -> None:
-    assert sum("more with --json" in line for line in printed(30, caption="2 more with --json")) == 1
+    assert (
+        sum("more with --json" in line for line in printed(30, caption="2 more with --json")) == 1
+    )
 
 
-def test_bounds_of_many_clusters_at_80_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bounds_of_many_clusters_at_80_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     keys = (2, 3, 5, 7, 11, 13, 17, 19)
     save(build_mlp(Recipe(p=41, keys=keys, neurons=64)), tmp_path / "m.safetensors")
@@ -54,7 +60,12 @@ def test_bounds_of_many_clusters_at_80_columns(tmp_path: Path, monkeypatch: pyte
     document = quadlens("bounds", tmp_path / "m.safetensors", "--json").document
     beyond = run.out.split("Beyond the paper", 1)[1]
     assert "psi: with the model's own output phases ψ" in " ".join(beyond.split())
-    shown = [word for line in beyond.splitlines() if line.startswith(" relative_exact ") for word in line.split()[2:]]
+    shown = [
+        word
+        for line in beyond.splitlines()
+        if line.startswith(" relative_exact ")
+        for word in line.split()[2:]
+    ]
     assert shown == [f"{cluster['relative_exact']:.4f}" for cluster in document["clusters"]]
 
 
@@ -79,8 +90,15 @@ def test_csv_and_markdown() -> None:
 
 def test_latex_escapes_words_and_leaves_mathematics() -> None:
     latex = TABLE.to_latex("table:one")
-    assert latex.splitlines()[:3] == [r"\begin{table}", r"    \centering", r"    \begin{tabular}{lc|c}"]
-    assert r"\multicolumn{1}{c}{} & \multicolumn{1}{c}{this model} & \multicolumn{1}{c}{the paper} \\" in latex
+    assert latex.splitlines()[:3] == [
+        r"\begin{table}",
+        r"    \centering",
+        r"    \begin{tabular}{lc|c}",
+    ]
+    assert (
+        r"\multicolumn{1}{c}{} & \multicolumn{1}{c}{this model} & \multicolumn{1}{c}{the paper} \\"
+        in latex
+    )
     assert r"\cmidrule(lr){2-2} \cmidrule(lr){3-3}" in latex
     assert r"$\psi$\_max & 0.25 & a|b \\" in latex
     assert r"$x$ & <1 &  \\" in latex

@@ -34,12 +34,17 @@ def test_columns_are_what_the_lens_says(study: Any) -> None:
     assert (row["lens_shared"], row["lens_integrates"]) == (lens.r2.shared, True)
     assert row["lens_key_frequencies"] == [5, 9, 11]
     assert study.failing(row) == []
-    assert study.failing({**row, "lens_shared": 0.5, "lens_resampled_half": 0.95}) == ["shared", "resampled_half"]
+    assert study.failing({**row, "lens_shared": 0.5, "lens_resampled_half": 0.95}) == [
+        "shared",
+        "resampled_half",
+    ]
     assert lens_values(None, "") == {}
 
 
 @pytest.mark.slow
-def test_the_shipped_models_that_were_trained_again_have_them(study: Any, frame: pl.DataFrame) -> None:
+def test_the_shipped_models_that_were_trained_again_have_them(
+    study: Any, frame: pl.DataFrame
+) -> None:
     measured = frame.filter(pl.col("lens_shared").is_not_null())
     assert {79, 96} <= set(measured["seed"])
     kinds = study.lens_rows(frame)
@@ -54,7 +59,9 @@ def test_the_shipped_models_that_were_trained_again_have_them(study: Any, frame:
     assert rows[96]["lens_chains"] == [[10, 20]]
 
 
-def test_datasets_from_before_have_empty_columns(study: Any, frame: pl.DataFrame, tmp_path: Path) -> None:
+def test_datasets_from_before_have_empty_columns(
+    study: Any, frame: pl.DataFrame, tmp_path: Path
+) -> None:
     old = tmp_path / "old.parquet"
     frame.drop(list(lens_schema())).write_parquet(old)
     assert dataset.read(old).columns == frame.columns
@@ -77,7 +84,12 @@ def test_the_tail_of_exact_errors_by_loops(study: Any, frame: pl.DataFrame) -> N
                 errors["pair" if doubles else "alone"].append(one["relative_exact_psi"])
     assert sorted(errors["pair"]) == list(pair.errors)
     assert sorted(errors["alone"]) == list(alone.errors)
-    assert (len(every.errors), every.above(0.1), every.above(1.0), every.models_above) == (533, 81, 7, 50)
+    assert (len(every.errors), every.above(0.1), every.above(1.0), every.models_above) == (
+        533,
+        81,
+        7,
+        50,
+    )
     assert (len(pair.errors), pair.above(0.1), pair.above(1.0)) == (87, 37, 7)
     assert (len(alone.errors), alone.above(0.1), alone.above(1.0)) == (446, 44, 0)
 

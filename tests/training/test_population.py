@@ -31,9 +31,19 @@ from quadlens.network import load
 from quadlens.network.bundled import resolve
 from quadlens.network.native import sha256
 from quadlens.proofs.pairs import STRATEGIES, certify
-from quadlens.show.figures.population_sweep import draw_by_p, draw_certified, draw_comparison, draw_key_frequencies
+from quadlens.show.figures.population_sweep import (
+    draw_by_p,
+    draw_certified,
+    draw_comparison,
+    draw_key_frequencies,
+)
 from quadlens.training.population import attention, dataset, zhong
-from quadlens.training.population.comparison import FOUR_ERRORS, Comparison, compare, why_not_comparable
+from quadlens.training.population.comparison import (
+    FOUR_ERRORS,
+    Comparison,
+    compare,
+    why_not_comparable,
+)
 from quadlens.training.population.dataset import by_group, by_model, cost_shares, filter_models
 from quadlens.training.population.intervals import (
     Z,
@@ -70,7 +80,9 @@ def test_wilson_holds_the_share(count: int, of: int) -> None:
     # The ends are where the score test is just on the line.
     for end in (low, high):
         if 0 < end < 1:
-            assert math.isclose((count / of - end) ** 2, 1.959963984540054**2 * end * (1 - end) / of, abs_tol=1e-9)
+            assert math.isclose(
+                (count / of - end) ** 2, 1.959963984540054**2 * end * (1 - end) / of, abs_tol=1e-9
+            )
     assert 0 <= low <= count / of <= high <= 1
 
 
@@ -82,7 +94,9 @@ def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
         low, high = bootstrap(lambda s, v=values: float(v[s].mean()), 8, rng, 300) or (1.0, -1.0)  # type: ignore[misc]
         covered += low <= 0 <= high
         x, y = int(rng.binomial(30, 0.6)), int(rng.binomial(151, 0.6))
-        ends = difference(x / 30, wilson(x, 30) or (0.0, 1.0), y / 151, wilson(y, 151) or (0.0, 1.0))
+        ends = difference(
+            x / 30, wilson(x, 30) or (0.0, 1.0), y / 151, wilson(y, 151) or (0.0, 1.0)
+        )
         differences += ends[0] <= 0 <= ends[1]
     assert 0.9 <= covered / 300 <= 0.99
     assert 0.91 <= differences / 300 <= 0.99
@@ -106,7 +120,10 @@ def test_two_halves_of_one_population_agree_and_another_does_not() -> None:
 def test_verdicts_are_plain() -> None:
     assert count_statement("x", "", 66, 100, (100, 151)).verdict == "agrees"
     low = count_statement("x", "", 10, 100, (100, 151))
-    assert (low.verdict, low.why.startswith("10.0% against 66.2%, difference -56.2%")) == ("differs", True)
+    assert (low.verdict, low.why.startswith("10.0% against 66.2%, difference -56.2%")) == (
+        "differs",
+        True,
+    )
     assert count_statement("x", "", 1, 2, None).why == "not in the paper"
     assert count_statement("x", "", 0, 0, (1, 2)).why == "we have none to count among"
     paper = Printed(0.395, 0.405, 100)
@@ -121,7 +138,10 @@ def test_verdicts_are_plain() -> None:
 def test_equal_populations_differ_in_one_of_twenty_comparisons() -> None:
     rng, n, m, trials = np.random.default_rng(1), 150, 100, 2000
     half = Z / np.sqrt(n)
-    ours, theirs = rng.normal(size=(trials, n)).mean(axis=1), rng.normal(size=(trials, m)).mean(axis=1)
+    ours, theirs = (
+        rng.normal(size=(trials, n)).mean(axis=1),
+        rng.normal(size=(trials, m)).mean(axis=1),
+    )
     differ = sum(
         number_statement("x", "", x, (x - half, x + half), n, Printed(y, y, m)).verdict == "differs"
         for x, y in zip(ours.tolist(), theirs.tolist(), strict=True)
@@ -154,7 +174,9 @@ def test_a_verdict_says_how_sure_it_is(comparison: Comparison) -> None:
             low, high = (float(end.rstrip("%")) for end in found.groups())
             assert (one.verdict == "agrees") == (one.tested.p >= 0.05) == (low <= 0 <= high), one
             scale = 100 if "%" in found[0] else 1
-            assert one.tested.margin == pytest.approx(max(-low, high) / scale, abs=0.06 / scale, rel=0.01)
+            assert one.tested.margin == pytest.approx(
+                max(-low, high) / scale, abs=0.06 / scale, rel=0.01
+            )
     assert all(one.p_holm is not None and one.p_holm >= one.p for one in comparison.tests)
     assert comparison.tally() == (
         "Of 17 comparisons that could have come out either way 8 agree and 9 differ at 95 %, "
@@ -164,8 +186,17 @@ def test_a_verdict_says_how_sure_it_is(comparison: Comparison) -> None:
 
 def test_one_models_inputs_are_compared_with_that_model(comparison: Comparison) -> None:
     """The paper's skip figure has one model's 3,481 inputs: pooled models could never have differed from it."""
-    (skip,) = (one for one in comparison.histograms if one.name == "residual_attention_variance_over_logits")
-    assert (skip.models, skip.ours.sum(), skip.verdict, skip.tested) == (1, 59**2, "cannot be compared", None)
+    (skip,) = (
+        one
+        for one in comparison.histograms
+        if one.name == "residual_attention_variance_over_logits"
+    )
+    assert (skip.models, skip.ours.sum(), skip.verdict, skip.tested) == (
+        1,
+        59**2,
+        "cannot be compared",
+        None,
+    )
     assert skip.gap is not None
     assert 0.12 < skip.gap < 0.13
 
@@ -183,7 +214,9 @@ def test_what_is_counted_inside_models_scatters_more_in_the_paper_too() -> None:
 def test_every_number_of_the_paper_has_a_row(comparison: Comparison) -> None:
     value = comparison.to_dict()
     renamed = {"models_stated", "models_counted_in_figures"}
-    paper = json.loads((Path(quadlens_package.__file__).parent / "data" / "published.json").read_text())["population"]
+    paper = json.loads(
+        (Path(quadlens_package.__file__).parent / "data" / "published.json").read_text()
+    )["population"]
     assert set(paper) - renamed <= set(value)
     assert set(value["histograms"]) == set(paper["histograms"])
     for name in {"models", "good_models", *paper} - renamed - {"histograms"}:
@@ -230,7 +263,9 @@ def test_the_papers_counts_are_written_once() -> None:
     assert published.as_printed(paper["share_of_those_bounds_below_naive"]) == (0.985, 0.995)
 
 
-def test_the_skips_share_stands_beside_the_papers_threshold(frame: pl.DataFrame, comparison: Comparison) -> None:
+def test_the_skips_share_stands_beside_the_papers_threshold(
+    frame: pl.DataFrame, comparison: Comparison
+) -> None:
     value = comparison.to_dict()["residual_stream_variance_share_mostly_below"]
     assert value["ours"] == np.median(frame["residual_variance_share"])
     assert value["ci95"][0] <= value["ours"] <= value["ci95"][1] < value["paper"] == 0.03
@@ -251,13 +286,22 @@ def test_models_are_counted_as_those_of_the_dataset_given(frame: pl.DataFrame) -
 
 def test_bounds_are_compared_with_their_own_clusters_naive_bound(frame: pl.DataFrame) -> None:
     name = "share_of_those_bounds_below_naive"
-    pairs = [c for model in frame.to_dicts() if model["good_model"] for c in model["clusters"] if c["key"]]
+    pairs = [
+        c
+        for model in frame.to_dicts()
+        if model["good_model"]
+        for c in model["clusters"]
+        if c["key"]
+    ]
     small = [c["relative_bound"] for c in pairs if all(c[error] < 0.1 for error in FOUR_ERRORS)]
     ours = {s.name: s.ours for s in compare(frame).statements}[name]
     assert ours == pytest.approx(sum(bound < 1 for bound in small) / len(small))
     above = pl.element().struct.with_fields(relative_bound=pl.lit(1.2))
-    # The model's one baseline says nothing about its clusters: only the relative bound of each does.
-    assert {s.name: s.ours for s in compare(frame.with_columns(baseline=pl.lit(0.0))).statements}[name] == ours
+    # The model's one baseline says nothing about its clusters: only the relative bound of each
+    # does.
+    assert {s.name: s.ours for s in compare(frame.with_columns(baseline=pl.lit(0.0))).statements}[
+        name
+    ] == ours
     changed = frame.with_columns(pl.col("clusters").list.eval(above))
     assert {s.name: s.ours for s in compare(changed).statements}[name] == 0.0
 
@@ -271,14 +315,22 @@ def test_statements_equal_plain_loops(frame: pl.DataFrame, comparison: Compariso
     assert ours["good_models"] == len(good)
     assert ours["good_model_frequency_pairs"] == len(pairs)
     assert ours["pairs_all_four_errors_below_0.1"] == len(small)
-    assert ours["median_abs_bound_of_those_pairs"] == np.median([c["total_abs_bound_half"] for c in small])
+    assert ours["median_abs_bound_of_those_pairs"] == np.median(
+        [c["total_abs_bound_half"] for c in small]
+    )
     assert ours["good_models_all_angle_r2_above_0.9"] == sum(
         all(c["r2_angles"] > 0.9 for c in clusters) for clusters in keys.values()
     )
     assert ours["good_models_mean_interval_width_above_std"] == sum(
-        all(c["interval_width_mean"] > c["interval_width_std"] for c in clusters) for clusters in keys.values()
+        all(c["interval_width_mean"] > c["interval_width_std"] for c in clusters)
+        for clusters in keys.values()
     )
-    neurons = [n for model in frame.to_dicts() for n in model["neurons"] if n["secondary_multiple"] is not None]
+    neurons = [
+        n
+        for model in frame.to_dicts()
+        for n in model["neurons"]
+        if n["secondary_multiple"] is not None
+    ]
     doubled = sum(n["secondary_multiple"] == 2 for n in neurons if n["role"] != "dead")
     assert ours["share_of_neurons_with_secondary_twice_primary"] == pytest.approx(
         doubled / sum(n["role"] != "dead" for n in neurons)
@@ -301,15 +353,19 @@ def test_histograms_count_everything_once(frame: pl.DataFrame, comparison: Compa
     assert by_name["relu_input_variance_explained"].ours.sum() == frame["d_mlp"].sum()
     assert by_name["neurons_per_frequency_1_to_29"].ours.sum() == frame["d_mlp"].sum()
     good = frame.filter(pl.col("good_model"))
-    assert by_name["neuron_logit_map_variance_explained_good_models"].ours.sum() == good["d_mlp"].sum()
+    assert (
+        by_name["neuron_logit_map_variance_explained_good_models"].ours.sum() == good["d_mlp"].sum()
+    )
     for histogram in comparison.histograms:
         assert len(histogram.ours) == len(histogram.paper) + 2 == len(histogram.edges) + 1
-    assert read_published().population.histogram("residual_attention_variance_over_logits").total * 10 == pytest.approx(
-        59**2
-    )
+    assert read_published().population.histogram(
+        "residual_attention_variance_over_logits"
+    ).total * 10 == pytest.approx(59**2)
 
 
-def test_the_expected_outcome_about_the_shipped_models(frame: pl.DataFrame, comparison: Comparison) -> None:
+def test_the_expected_outcome_about_the_shipped_models(
+    frame: pl.DataFrame, comparison: Comparison
+) -> None:
     """Arcs certify every accurate model, good or not."""
     proofs = frame.select("correct", "inputs", "proofs").explode("proofs").unnest("proofs")
     arcs = proofs.filter((pl.col("strategy") == "arcs") & (pl.col("correct") == pl.col("inputs")))
@@ -363,7 +419,9 @@ def test_by_model_and_by_group(frame: pl.DataFrame) -> None:
     assert [row["seed"] for row in rows] == frame["seed"].to_list()
     (group,) = by_group(frame, "p")
     assert (group["models"], group["p"]) == (len(frame), 59)
-    assert group["certified_arcs"] == pytest.approx(np.mean([row["certified_arcs"] for row in rows]))
+    assert group["certified_arcs"] == pytest.approx(
+        np.mean([row["certified_arcs"] for row in rows])
+    )
 
 
 def test_figures_draw_ours_over_theirs(frame: pl.DataFrame, comparison: Comparison) -> None:
@@ -372,7 +430,9 @@ def test_figures_draw_ours_over_theirs(frame: pl.DataFrame, comparison: Comparis
         (ours,) = (patch.get_data()[0] for patch in axis.patches if isinstance(patch, StepPatch))
         theirs = [patch.get_height() for patch in axis.patches if isinstance(patch, Rectangle)]
         np.testing.assert_allclose(theirs, histogram.paper)
-        np.testing.assert_allclose(ours / histogram.paper.sum(), histogram.ours[1:-1] / histogram.ours.sum())
+        np.testing.assert_allclose(
+            ours / histogram.paper.sum(), histogram.ours[1:-1] / histogram.ours.sum()
+        )
     (axis,) = draw_key_frequencies(comparison.key_counts).axes
     assert len(axis.patches) == 2 * len(comparison.key_counts.ours)
     (axis,) = draw_certified(by_model(frame)).axes
@@ -382,7 +442,9 @@ def test_figures_draw_ours_over_theirs(frame: pl.DataFrame, comparison: Comparis
 def test_markdown_has_every_statement_and_cell(frame: pl.DataFrame, comparison: Comparison) -> None:
     text = comparison_table(comparison)
     lines = [line for line in text.splitlines() if line.startswith("|")]
-    statements = len(comparison.statements) - 1 + 1 + len(comparison.histograms)  # one is said twice, one is the counts
+    statements = (
+        len(comparison.statements) - 1 + 1 + len(comparison.histograms)
+    )  # one is said twice, one is the counts
     assert len(lines) == 2 + statements
     assert comparison.tally() in text
     assert f"| {len(frame)} |" in lines[2]
@@ -403,7 +465,9 @@ def test_the_picture_over_p_has_every_model(frame: pl.DataFrame) -> None:
     assert [np.size(line.get_xdata()) for line in costs.lines] == [len(rows) + 2] * 2
 
 
-def quadlens(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+def quadlens(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str
+) -> tuple[int, str, str]:
     monkeypatch.setattr(sys, "argv", ["quadlens", "population", *words])
     try:
         main()
@@ -415,9 +479,14 @@ def quadlens(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 
 
 def test_the_command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], frame: pl.DataFrame, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    frame: pl.DataFrame,
+    tmp_path: Path,
 ) -> None:
-    code, out, err = quadlens(monkeypatch, capsys, "--json", "--figures", str(tmp_path / "f"), "--where", "p=59")
+    code, out, err = quadlens(
+        monkeypatch, capsys, "--json", "--figures", str(tmp_path / "f"), "--where", "p=59"
+    )
     assert code == 0, err
     value = json.loads(out)
     assert value["models"]["ours"] == len(frame)
@@ -430,7 +499,9 @@ def test_the_command(
     for flag in (["--by-model"], ["--by", "p"]):
         code, out, _ = quadlens(monkeypatch, capsys, "--json", *flag)
         assert json.loads(out)["models"] == len(frame)
-        assert "8 models" in quadlens(monkeypatch, capsys, *flag)[1].replace(f"{len(frame)} models", "8 models")
+        assert "8 models" in quadlens(monkeypatch, capsys, *flag)[1].replace(
+            f"{len(frame)} models", "8 models"
+        )
 
 
 def test_tables_by_model_and_by_setting_can_be_read_at_80_columns(
@@ -445,28 +516,41 @@ def test_tables_by_model_and_by_setting_can_be_read_at_80_columns(
         # The last table: one line per row, every number whole.
         costs = [line.split()[labels:] for line in lines[-len(rows) :]]
         names = [name for name in rows[0] if name.startswith("cost_")]
-        assert lines[-len(rows) - 1].split()[labels:] == [name.removeprefix("cost_") for name in names]
+        assert lines[-len(rows) - 1].split()[labels:] == [
+            name.removeprefix("cost_") for name in names
+        ]
         assert costs == [[f"{row[name]:.3g}" for name in names] for row in rows]
 
 
 def test_only_perfection_reads_as_1() -> None:
     out = io.StringIO()
-    rows = [{"p": 59, "seed": n, "accuracy": share, "certified_arcs": share} for n, share in enumerate((1.0, 0.99997))]
+    rows = [
+        {"p": 59, "seed": n, "accuracy": share, "certified_arcs": share}
+        for n, share in enumerate((1.0, 0.99997))
+    ]
     render_rows(Console(file=out, width=80), "two", rows)
     assert [line.split()[2:] for line in out.getvalue().splitlines() if line.startswith(" 59")] == [
         ["1"],
         ["0.99997"],
     ] * 2
-    assert rows_table(rows).splitlines()[2:] == ["| 59 | 0 | 1 | 1 |", "| 59 | 1 | 0.99997 | 0.99997 |"]
+    assert rows_table(rows).splitlines()[2:] == [
+        "| 59 | 0 | 1 | 1 |",
+        "| 59 | 1 | 0.99997 | 0.99997 |",
+    ]
 
 
 def test_filtered_models_are_not_called_all(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], frame: pl.DataFrame, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    frame: pl.DataFrame,
+    tmp_path: Path,
 ) -> None:
     n = len(frame)
     err = quadlens(monkeypatch, capsys, "--by-model", "--where", "seed<2")[2]
     assert err.startswith(f"2 of the {n} models shipped with the package; ")
-    assert quadlens(monkeypatch, capsys, "--by-model")[2].startswith(f"the {n} models shipped with the package; ")
+    assert quadlens(monkeypatch, capsys, "--by-model")[2].startswith(
+        f"the {n} models shipped with the package; "
+    )
     frame.write_parquet(tmp_path / "own.parquet")
     own = str(tmp_path / "own.parquet")
     assert quadlens(monkeypatch, capsys, own, "--by-model")[2] == ""
@@ -479,7 +563,10 @@ def test_models_all_of_another_kind_are_not_called_some(frame: pl.DataFrame) -> 
     elevens = frame.with_columns(p=pl.lit(11, pl.Int32))
     assert why_not_comparable(elevens) == "p is 11 here, 59 in the paper's"
     both = pl.concat([elevens, frame])
-    assert why_not_comparable(both) == "p is 11 in some models, 59 in the paper's (keep those with a condition)"
+    assert (
+        why_not_comparable(both)
+        == "p is 11 in some models, 59 in the paper's (keep those with a condition)"
+    )
     assert why_not_comparable(frame) is None
 
 
@@ -487,14 +574,25 @@ def test_models_with_any_other_setting_are_not_compared(frame: pl.DataFrame) -> 
     """Also with one that has no column of its own."""
     first = frame.head(1)
     manifest = from_json(ModelManifest, first["manifest"][0].encode(), "the first")
-    others: dict[str, Any] = {"lr": 0.002, "initial_scale": 1.6, "attention_rest": "ones", "activation": "gelu"}
+    others: dict[str, Any] = {
+        "lr": 0.002,
+        "initial_scale": 1.6,
+        "attention_rest": "ones",
+        "activation": "gelu",
+    }
     for name, value in others.items():
         config = dataclasses.replace(manifest.config, **{name: value})
         changed = dataclasses.replace(manifest, config=config, run_id=config.run_id())
         row = first.with_columns(manifest=pl.lit(json.dumps(dataclasses.asdict(changed))))
-        assert why_not_comparable(row) == f"{name} is {value} here, {getattr(manifest.config, name)} in the paper's"
+        assert (
+            why_not_comparable(row)
+            == f"{name} is {value} here, {getattr(manifest.config, name)} in the paper's"
+        )
         both = why_not_comparable(pl.concat([first, row]))
-        assert both == f"{name} is {value} in some models, {getattr(manifest.config, name)} in the paper's"
+        assert (
+            both
+            == f"{name} is {value} in some models, {getattr(manifest.config, name)} in the paper's"
+        )
         verdicts = {one.name: one.verdict for one in compare(row, of_any_kind=True).statements}
         assert verdicts["good_models"] == "agrees"
 
@@ -513,7 +611,10 @@ def test_models_with_any_other_setting_are_not_compared(frame: pl.DataFrame) -> 
     ],
 )
 def test_bad_input_exits_2(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], message: str
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    message: str,
 ) -> None:
     code, _, err = quadlens(monkeypatch, capsys, *words)
     assert code == 2
@@ -529,12 +630,16 @@ def test_a_dataset_of_another_version_is_refused(frame: pl.DataFrame, tmp_path: 
 def test_shipped_manifests_say_how_each_model_was_made(frame: pl.DataFrame) -> None:
     for model in frame.iter_rows(named=True):
         manifest = json.loads(model["manifest"])
-        assert manifest["command"].startswith(f"quadlens train --preset paper --seed {model['seed']} --threads 1")
+        assert manifest["command"].startswith(
+            f"quadlens train --preset paper --seed {model['seed']} --threads 1"
+        )
         assert manifest["sha256"]["model.safetensors"] == model["model_sha256"]
         assert manifest["run_id"] == model["run_id"]
 
 
-def test_documented_queries_run(frame: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documented_queries_run(
+    frame: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every Python block of docs/population.md, on the shipped dataset."""
     pytest.importorskip("duckdb", reason="DuckDB is not installed (it is in the extra dev)")
     text = (ROOT / "docs" / "population.md").read_text(encoding="utf-8")
@@ -552,8 +657,31 @@ def test_documented_queries_run(frame: pl.DataFrame, tmp_path: Path, monkeypatch
 
 
 def test_attention_rates_beside_the_published_ones(tmp_path: Path) -> None:
-    words = ("--p", "11", "--d-mlp", "24", "--d-model", "12", "--n-heads", "2", "--d-head", "6", "--epochs", "60")
-    where = ("--seeds", "0:1", "--processes", "1", "--strategies", "moments", "-o", str(tmp_path / "rates"), "-q")
+    words = (
+        "--p",
+        "11",
+        "--d-mlp",
+        "24",
+        "--d-model",
+        "12",
+        "--n-heads",
+        "2",
+        "--d-head",
+        "6",
+        "--epochs",
+        "60",
+    )
+    where = (
+        "--seeds",
+        "0:1",
+        "--processes",
+        "1",
+        "--strategies",
+        "moments",
+        "-o",
+        str(tmp_path / "rates"),
+        "-q",
+    )
     made = quadlens_cli("sweep", "--preset", "zhong", *words, "--attention-rate", "0,0.5", *where)
     assert made.code == 0, made.err
     for place in (tmp_path / "rates", tmp_path / "rates" / "attention.parquet"):
@@ -566,13 +694,19 @@ def test_attention_rates_beside_the_published_ones(tmp_path: Path) -> None:
     assert (tmp_path / "figures" / "population-attention-rate.svg").is_file()
     assert "gradient symmetricity" in quadlens_cli(*command, "--markdown").out
     other = ("--initial-rule", "gpt2", "--initial-scale", "0.8")
-    made = quadlens_cli("sweep", "--preset", "zhong", *words, *other, "--attention-rate", "0.5", *where)
+    made = quadlens_cli(
+        "sweep", "--preset", "zhong", *words, *other, "--attention-rate", "0.5", *where
+    )
     assert made.code == 0, made.err
-    value = quadlens_cli("population", str(tmp_path / "rates"), "--dataset", "attention", "--json").document
+    value = quadlens_cli(
+        "population", str(tmp_path / "rates"), "--dataset", "attention", "--json"
+    ).document
     assert [(row["initial_rule"], row["attention_rate"]) for row in value["rows"]] == [
         ("gpt2", 0.5), ("zhong", 0.0), ("zhong", 0.5)
     ]  # fmt: skip
-    assert [(row["initial_rule"], row["models"]) for row in value["verdicts"]] == 3 * [("gpt2", 1)] + 3 * [("zhong", 2)]
+    assert [(row["initial_rule"], row["models"]) for row in value["verdicts"]] == 3 * [
+        ("gpt2", 1)
+    ] + 3 * [("zhong", 2)]
 
 
 def test_attention_rates_from_before_there_was_a_choice_of_initial_weights(tmp_path: Path) -> None:

@@ -44,7 +44,9 @@ def copy(made: Path, tmp_path: Path) -> RunDirectory:
     return Store(tmp_path / "copy").finished(RUN)
 
 
-def rewrite(run: RunDirectory, change: Callable[[dict[str, Any]], None], name: str = "results.json") -> None:
+def rewrite(
+    run: RunDirectory, change: Callable[[dict[str, Any]], None], name: str = "results.json"
+) -> None:
     """Change a JSON file, and its hash in the manifest so that only the content can give it away."""
     value = json.loads((run.path / name).read_text())
     change(value)
@@ -73,7 +75,9 @@ def test_a_manifest_names_only_files_of_its_directory(copy: RunDirectory, name: 
     assert (run.code, "expected the name of a file" in run.out) == (1, True)
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "results.json", "neurons.parquet", "manifest.json"])
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "results.json", "neurons.parquet", "manifest.json"]
+)
 @pytest.mark.parametrize("kind", ["link", "pipe", "huge"])
 def test_files_are_regular_and_of_a_size(copy: RunDirectory, name: str, kind: str) -> None:
     path = copy.path / name
@@ -94,7 +98,9 @@ def test_files_are_regular_and_of_a_size(copy: RunDirectory, name: str, kind: st
     assert time.monotonic() - began < 20
 
 
-def test_results_claim_no_more_than_the_certificate_and_the_weights_support(copy: RunDirectory) -> None:
+def test_results_claim_no_more_than_the_certificate_and_the_weights_support(
+    copy: RunDirectory,
+) -> None:
     whole = json.loads(copy.results.read_text())
     inputs = TINY.p**2
 
@@ -108,7 +114,10 @@ def test_results_claim_no_more_than_the_certificate_and_the_weights_support(copy
     expect("the model gives", lambda value: value["evaluation"].update(correct=wrong))
     expect("the model's is", lambda value: value["evaluation"].update(min_margin=1e6))
     if proved < inputs:
-        expect("the certificate proves", lambda value: value["proofs"][0].update(certified_inputs=inputs))
+        expect(
+            "the certificate proves",
+            lambda value: value["proofs"][0].update(certified_inputs=inputs),
+        )
     else:
         expect("claims a margin", lambda value: value["proofs"][0].update(margin_lower_bound=1e6))
     expect("KeyError", lambda value: value.pop("evaluation"))
@@ -139,7 +148,9 @@ def test_a_dataset_is_what_its_models_say(copy: RunDirectory) -> None:
         ({"run_id": pl.lit("0" * 16)}, "of another model"),
     ],
 )
-def test_a_dataset_that_contradicts_itself_is_found(change: dict[str, pl.Expr], words: str, tmp_path: Path) -> None:
+def test_a_dataset_that_contradicts_itself_is_found(
+    change: dict[str, pl.Expr], words: str, tmp_path: Path
+) -> None:
     path = tmp_path / "forged.parquet"
     dataset.read(dataset.shipped_path()).head(3).with_columns(**change).write_parquet(path)
     found = verify(path, SECONDS)
@@ -156,7 +167,9 @@ def test_the_shipped_dataset_does_not_contradict_itself() -> None:
 @pytest.mark.parametrize(("name", "seed"), [("pizza", 0), ("mismatched", 2)])
 def test_rows_of_the_bundled_models_are_proved_again(name: str, seed: int, tmp_path: Path) -> None:
     """The sample of the shipped dataset whose weights are shipped too."""
-    (row,) = dataset.read(dataset.shipped_path()).filter(pl.col("seed") == seed).iter_rows(named=True)
+    (row,) = (
+        dataset.read(dataset.shipped_path()).filter(pl.col("seed") == seed).iter_rows(named=True)
+    )
     model, digest = load_with_sha256(resolve(name))
     answers = evaluate(model.collapse())
     assert (digest, answers.correct) == (row["model_sha256"], row["correct"])

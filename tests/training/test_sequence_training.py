@@ -18,9 +18,20 @@ from quadlens.training.outputs import Outcome
 from quadlens.training.sequence import answer, draw, initial_weights
 from quadlens.training.train import Hooks, Interrupted, train
 
-SMALL = {"task": "add:3", "p": 4, "d_model": 6, "d_mlp": 5, "d_head": 4, "d_value": 2, "epochs": 12, "batch": 16}
+SMALL = {
+    "task": "add:3",
+    "p": 4,
+    "d_model": 6,
+    "d_mlp": 5,
+    "d_head": 4,
+    "d_value": 2,
+    "epochs": 12,
+    "batch": 16,
+}
 ADDER = load_config("adder", flags=SMALL)
-MAX = load_config("max", flags={"task": "max:3", "p": 5, "d_model": 6, "d_head": 4, "epochs": 12, "batch": 16})
+MAX = load_config(
+    "max", flags={"task": "max:3", "p": 5, "d_model": 6, "d_head": 4, "epochs": 12, "batch": 16}
+)
 
 
 @pytest.mark.parametrize("config", [ADDER, MAX, dataclasses.replace(ADDER, n_heads=2)])
@@ -45,10 +56,19 @@ def test_the_step_answers_as_the_forward_pass_does(config: TrainConfig) -> None:
 
 @pytest.mark.parametrize("config", [ADDER, MAX])
 def test_words_and_their_answers_are_those_of_the_task(config: TrainConfig) -> None:
-    task, words = expand(sequence_config(config)), draw(config, np.random.default_rng(1), 300, full_of_carries=True)
+    task, words = (
+        expand(sequence_config(config)),
+        draw(config, np.random.default_rng(1), 300, full_of_carries=True),
+    )
     size, p = (3, 4) if config is ADDER else (3, 5)
-    letters = words.tokens[:, :size] * p + words.tokens[:, size + 1 : 2 * size + 1] if config is ADDER else words.tokens
-    letters = np.concatenate([letters, np.zeros((300, 1), int)], axis=1) if config is ADDER else letters
+    letters = (
+        words.tokens[:, :size] * p + words.tokens[:, size + 1 : 2 * size + 1]
+        if config is ADDER
+        else words.tokens
+    )
+    letters = (
+        np.concatenate([letters, np.zeros((300, 1), int)], axis=1) if config is ADDER else letters
+    )
     assert np.array_equal(task.tokens(letters)[:, : words.tokens.shape[1]], words.tokens)
     for step in range(len(task.steps)):
         assert np.array_equal(task.right(letters, step).argmax(axis=1), words.right[:, step])
@@ -74,7 +94,10 @@ def test_digits_of_one_place_share_a_position() -> None:
 
 
 def test_the_presets_have_the_sizes_that_their_files_say() -> None:
-    sizes = [sum(np.prod(s) for s in Layout.of_run(load_config(name)).shapes.values()) for name in ("adder", "max")]
+    sizes = [
+        sum(np.prod(s) for s in Layout.of_run(load_config(name)).shapes.values())
+        for name in ("adder", "max")
+    ]
     assert sizes == [1776, 2 * 64 * 32 + 4 * 32 + 4 * 32 * 32]
 
 
@@ -87,15 +110,24 @@ def test_a_stopped_run_goes_on_to_the_same_weights(config: TrainConfig) -> None:
     (checkpoint,) = stopped.value.checkpoints
     again = train(config, resume=checkpoint)
     assert checkpoint.epoch == 7
-    assert all(np.array_equal(array, again.params.tensors[name]) for name, array in whole.params.tensors.items())
-    assert not np.array_equal(whole.params.W_E, train(dataclasses.replace(config, seed=1), threads=1).params.W_E)
+    assert all(
+        np.array_equal(array, again.params.tensors[name])
+        for name, array in whole.params.tensors.items()
+    )
+    assert not np.array_equal(
+        whole.params.W_E, train(dataclasses.replace(config, seed=1), threads=1).params.W_E
+    )
 
 
 def test_threads_do_not_change_a_run() -> None:
     """Of the size of the preset, at which several threads would add gradients up in another order every time."""
     config = load_config("adder", flags={"epochs": 12, "warmup": 2})
-    alone, *others = (train(config, threads=threads, device="cpu").params.tensors for threads in (1, 2, 2))
-    assert all(np.array_equal(array, other[name]) for other in others for name, array in alone.items())
+    alone, *others = (
+        train(config, threads=threads, device="cpu").params.tensors for threads in (1, 2, 2)
+    )
+    assert all(
+        np.array_equal(array, other[name]) for other in others for name, array in alone.items()
+    )
 
 
 def test_a_cosine_is_of_one_length() -> None:
@@ -126,7 +158,9 @@ def test_a_small_adder_learns_to_add_and_is_saved(tmp_path: Path) -> None:
     assert "training add:2 in base 3, 64 neurons, seed 0 on 256 new words a step" in done.err
     model = load(output)
     task = expand(config_of(model))
-    every = np.stack(np.meshgrid(*(np.arange(n) for n in task.alphabets), indexing="ij"), -1).reshape(-1, task.letters)
+    every = np.stack(
+        np.meshgrid(*(np.arange(n) for n in task.alphabets), indexing="ij"), -1
+    ).reshape(-1, task.letters)
     for step, (query, _, _) in enumerate(task.steps):
         answers = forward(model, task.tokens(every), query).argmax(axis=1)
         assert task.right(every, step)[np.arange(len(every)), answers].all()
@@ -137,7 +171,10 @@ def test_a_small_adder_learns_to_add_and_is_saved(tmp_path: Path) -> None:
     [
         ({"batch": 0}, "batch = 0; expected at least 1"),
         ({"task": "add"}, r"task 'add' of a network on sequences; expected add:N or max:N"),
-        ({"seeding": "gbmi"}, "have seeding = quadlens, loss = cross-entropy, activation = relu alone"),
+        (
+            {"seeding": "gbmi"},
+            "have seeding = quadlens, loss = cross-entropy, activation = relu alone",
+        ),
         ({"activation": "tanh"}, "activation = relu alone"),
         ({"architecture": "transformer"}, "d_value: for networks on sequences"),
     ],
@@ -157,5 +194,6 @@ def test_a_sample_is_no_proof_and_says_so() -> None:
 def test_a_sweep_is_of_networks_on_pairs(tmp_path: Path) -> None:
     words = ("sweep", "--preset", "adder", "--seeds", "0:1", "-o", tmp_path / "sweep")
     refused(
-        quadlens(*words), "a sweep analyses networks on pairs; train networks on sequences by quadlens train --seeds"
+        quadlens(*words),
+        "a sweep analyses networks on pairs; train networks on sequences by quadlens train --seeds",
     )

@@ -31,7 +31,9 @@ SMALL = ("--p", "7", "--d-model", "8", "--d-mlp", "16", "--n-heads", "2", "--d-h
 
 
 @given(st.integers(2, 60), st.integers(1, 20_000))
-def test_snapshots_are_as_many_as_asked_for_and_even_in_the_logarithm(count: int, epochs: int) -> None:
+def test_snapshots_are_as_many_as_asked_for_and_even_in_the_logarithm(
+    count: int, epochs: int
+) -> None:
     if count > epochs + 1:
         with pytest.raises(quadlens_package.BadConfig, match="expected 2 … "):
             snapshot_epochs(count, epochs)
@@ -40,7 +42,8 @@ def test_snapshots_are_as_many_as_asked_for_and_even_in_the_logarithm(count: int
     assert (len(found), found[0], found[-1]) == (count, 0, epochs)
     assert all(low < high for low, high in itertools.pairwise(found))
     even = [math.expm1(i / (count - 1) * math.log1p(epochs)) for i in range(count)]
-    # Where even spacing leaves more than an epoch between all later snapshots, they are where it says.
+    # Where even spacing leaves more than an epoch between all later snapshots, they are where it
+    # says.
     if even[1] >= 2:
         assert all(abs(a - b) <= 0.5 for a, b in zip(found, even, strict=True))
 
@@ -60,14 +63,21 @@ def test_a_damaged_snapshot_is_refused(tmp_path: Path) -> None:
     save_snapshot(load("times"), tmp_path, 0)
     file = tmp_path / "0000000.safetensors"
     content = file.read_bytes()
-    for damaged in (content[:1000], b"no", content[:500] + bytes([content[500] ^ 1]) + content[501:]):
+    for damaged in (
+        content[:1000],
+        b"no",
+        content[:500] + bytes([content[500] ^ 1]) + content[501:],
+    ):
         file.write_bytes(damaged)
         with pytest.raises(quadlens_package.BadFile):
             model_in(file)
 
 
 def all_hashes(directory: Path) -> dict[str, str]:
-    return {one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in sorted(directory.iterdir())}
+    return {
+        one.name: hashlib.sha256(one.read_bytes()).hexdigest()
+        for one in sorted(directory.iterdir())
+    }
 
 
 def test_a_stopped_run_resumes_to_the_same_snapshots(tmp_path: Path) -> None:
@@ -98,7 +108,10 @@ def test_a_stopped_run_resumes_to_the_same_snapshots(tmp_path: Path) -> None:
     assert quadlens("train", *SMALL, "--resume", "-o", part).code == 0
     assert all_hashes(directory) == wanted
     assert (directory / "0000120.safetensors").read_bytes() == whole.read_bytes()
-    refused(quadlens("train", *SMALL, "--seeds", "0:2", "-o", tmp_path / "many"), "--threads was given with --seeds")
+    refused(
+        quadlens("train", *SMALL, "--seeds", "0:2", "-o", tmp_path / "many"),
+        "--threads was given with --seeds",
+    )
 
 
 def test_waves_are_projections_on_cosine_and_sine_of_the_sum() -> None:
@@ -115,7 +128,10 @@ def test_waves_are_projections_on_cosine_and_sine_of_the_sum() -> None:
 
 
 def test_cross_entropy_by_its_definition() -> None:
-    logits, right = np.random.default_rng(1).standard_normal((3, 3, 4)), np.arange(9).reshape(3, 3) % 4
+    logits, right = (
+        np.random.default_rng(1).standard_normal((3, 3, 4)),
+        np.arange(9).reshape(3, 3) % 4,
+    )
     for a in range(3):
         for b in range(3):
             powers = np.exp(logits[a, b])
@@ -142,7 +158,15 @@ def test_history_of_a_run_and_of_a_directory_of_checkpoints(tmp_path: Path) -> N
             "frequencies",
             "clusters",
         ),
-        *("clustered", "lens_r2", "symmetric_part", "exact_error", "min_margin", "certified_share", "rank"),
+        *(
+            "clustered",
+            "lens_r2",
+            "symmetric_part",
+            "exact_error",
+            "min_margin",
+            "certified_share",
+            "rank",
+        ),
         *("operations", "cost_share"),
     }
     assert quadlens_package.history(model, proofs=False).snapshots[-1].certified_share is None
@@ -162,7 +186,9 @@ def test_history_of_a_run_and_of_a_directory_of_checkpoints(tmp_path: Path) -> N
     assert last.restricted_loss is not None
     assert last.excluded_loss is not None
     lens = quadlens_package.lens("mismatched").r2
-    assert (last.lens_r2, last.symmetric_part) == pytest.approx((lens.shared, lens.symmetric_part), rel=1e-9)
+    assert (last.lens_r2, last.symmetric_part) == pytest.approx(
+        (lens.shared, lens.symmetric_part), rel=1e-9
+    )
     # The waves of key frequencies are the algorithm: without them a trained model knows nothing.
     assert last.restricted_loss < 0.1
     assert last.excluded_loss > 3
@@ -172,9 +198,17 @@ def test_history_of_a_run_and_of_a_directory_of_checkpoints(tmp_path: Path) -> N
         "no such directory; snapshots are kept while a model is trained, with",
     )
     # A bundled model, and any other that is there, is never to be replaced.
-    refused(quadlens("history", "clock"), "--set attention_rate=1.0 --snapshots 60 -o again.safetensors")
-    refused(quadlens("history", model, "-q", "--no-proofs", "-o", tmp_path / "m.run"), "has no frequencies to play")
-    refused(quadlens("history", model, "-o", tmp_path / "rows.txt"), "expected a name that ends in .parquet or .csv")
+    refused(
+        quadlens("history", "clock"), "--set attention_rate=1.0 --snapshots 60 -o again.safetensors"
+    )
+    refused(
+        quadlens("history", model, "-q", "--no-proofs", "-o", tmp_path / "m.run"),
+        "has no frequencies to play",
+    )
+    refused(
+        quadlens("history", model, "-o", tmp_path / "rows.txt"),
+        "expected a name that ends in .parquet or .csv",
+    )
 
 
 def test_a_played_run_is_the_run_rounded_and_a_damaged_file_is_refused(tmp_path: Path) -> None:
@@ -188,7 +222,10 @@ def test_a_played_run_is_the_run_rounded_and_a_damaged_file_is_refused(tmp_path:
     assert (found.epochs[0], found.epochs[-1]) == (0, 120)
     for epoch, steps, arrays in zip(found.epochs, found.steps, found.arrays(), strict=True):
         layer = model_in(files[epoch]).collapse()
-        waves = [orthonormal_waves(x) for x in ((layer.U_a + layer.U_b) / 2, (layer.U_b - layer.U_a) / 2, layer.W_L)]
+        waves = [
+            orthonormal_waves(x)
+            for x in ((layer.U_a + layer.U_b) / 2, (layer.U_b - layer.U_a) / 2, layer.W_L)
+        ]
         for true, mine, step in zip((*waves, layer.S_a, layer.S_b), arrays, steps, strict=False):
             assert np.abs(true - mine).max() <= 0.5001 * step
         true = margins(layer)
@@ -196,11 +233,17 @@ def test_a_played_run_is_the_run_rounded_and_a_damaged_file_is_refused(tmp_path:
         assert ((true > 0) == (arrays[5] > 0)).all()
     # Without its snapshots, a run has the rows that NAME.run holds; the page plays either.
     page = tmp_path / "page.html"
-    assert quadlens("explore", model, "-o", page, "--json").document["snapshots"] == len(found.epochs)
+    assert quadlens("explore", model, "-o", page, "--json").document["snapshots"] == len(
+        found.epochs
+    )
     RunFiles(model).snapshots.rename(tmp_path / "away")
     assert history(model).to_dict() == found.history.to_dict()
-    assert quadlens("explore", model, "-o", page, "--json").document["snapshots"] == len(found.epochs)
-    assert quadlens("explore", model, "-o", page, "--no-history", "--json").document["snapshots"] == 0
+    assert quadlens("explore", model, "-o", page, "--json").document["snapshots"] == len(
+        found.epochs
+    )
+    assert (
+        quadlens("explore", model, "-o", page, "--no-history", "--json").document["snapshots"] == 0
+    )
     with pytest.raises(quadlens_package.BadConfig, match="the run is of a network with"):
         quadlens_package.explore("pizza", page, history=model)
     content = file.read_bytes()
@@ -212,7 +255,9 @@ def test_a_played_run_is_the_run_rounded_and_a_damaged_file_is_refused(tmp_path:
 
 @given(st.integers(2, 12))
 def test_waves_are_an_orthonormal_transform(n: int) -> None:
-    np.testing.assert_allclose(orthonormal_waves(np.eye(n)) @ orthonormal_waves(np.eye(n)).T, np.eye(n), atol=1e-12)
+    np.testing.assert_allclose(
+        orthonormal_waves(np.eye(n)) @ orthonormal_waves(np.eye(n)).T, np.eye(n), atol=1e-12
+    )
 
 
 def load_history_losses(directory: Path) -> list[tuple[float, float]]:

@@ -25,7 +25,15 @@ from quadlens.network.study import study_of
 from quadlens.proofs.pairs.produce import best_certificate, certify
 from quadlens.training.checkpoint import load_checkpoint
 from quadlens.training.config import TrainConfig
-from quadlens.training.population import DiskFull, LocalBackend, Store, SweepReport, SweepState, dataset, sweep
+from quadlens.training.population import (
+    DiskFull,
+    LocalBackend,
+    Store,
+    SweepReport,
+    SweepState,
+    dataset,
+    sweep,
+)
 from quadlens.training.population.analysis import ALL_STRATEGIES, analyse, results_to_bytes
 from quadlens.training.population.backends import Backend
 from quadlens.training.population.one_model import Task, make_model, usable_checkpoint
@@ -54,7 +62,9 @@ FLAGS = (
 ).split()
 
 
-def run(configs: list[TrainConfig], root: Path, backend: Backend | None = None, **more: object) -> SweepReport:
+def run(
+    configs: list[TrainConfig], root: Path, backend: Backend | None = None, **more: object
+) -> SweepReport:
     settings = {"strategies": STRATEGIES, "checkpoint_every": EVERY, **more}
     return sweep(configs, root, backend or LocalBackend(1), **settings)  # type: ignore[arg-type]
 
@@ -73,8 +83,11 @@ def test_a_finished_model_is_all_there_and_is_what_the_pipeline_gives(undisturbe
         directory = Store(undisturbed).finished(config.run_id())
         manifest = json.loads(directory.manifest.read_text())
         assert manifest["config"] == dataclasses.asdict(config)
-        assert set(manifest["sha256"]) == {f.name for f in directory.path.iterdir()} - {"manifest.json"}
-        # As many threads as a worker has: the order of sums, and so the last digits of estimates, depend on it.
+        assert set(manifest["sha256"]) == {f.name for f in directory.path.iterdir()} - {
+            "manifest.json"
+        }
+        # As many threads as a worker has: the order of sums, and so the last digits of estimates,
+        # depend on it.
         with threadpool_limits(1):
             again = analyse(study_of(directory.training.model), STRATEGIES)
         assert results_to_bytes(again.results) == directory.results.read_bytes()
@@ -98,7 +111,10 @@ def test_driver_killed_and_restarted(undisturbed: Path, tmp_path: Path) -> None:
     # Its worker ends by itself: soon nobody holds the model's lock.
     with Store(tmp_path).only_worker(second.run_id()):
         assert not Store(tmp_path).is_finished(second.run_id())
-        assert load_checkpoint(Store(tmp_path).unfinished(second.run_id()).training.checkpoint).epoch >= EVERY
+        assert (
+            load_checkpoint(Store(tmp_path).unfinished(second.run_id()).training.checkpoint).epoch
+            >= EVERY
+        )
     before = changed(tmp_path)
     assert set(before) == {first.run_id()}
     done = subprocess.run([*words, "--json"], capture_output=True, text=True, check=False)
@@ -106,11 +122,15 @@ def test_driver_killed_and_restarted(undisturbed: Path, tmp_path: Path) -> None:
     assert (json.loads(done.stdout)["made"], json.loads(done.stdout)["already"]) == (1, 1)
     assert changed(tmp_path).items() > before.items()
     expected = hashes(undisturbed)
-    assert hashes(tmp_path) == {run_id: expected[run_id] for run_id in (first.run_id(), second.run_id())}
+    assert hashes(tmp_path) == {
+        run_id: expected[run_id] for run_id in (first.run_id(), second.run_id())
+    }
     assert len(pl.read_parquet(Store(tmp_path).dataset)) == 2
 
 
-def test_worker_killed_costs_one_attempt_and_changes_nothing(undisturbed: Path, tmp_path: Path) -> None:
+def test_worker_killed_costs_one_attempt_and_changes_nothing(
+    undisturbed: Path, tmp_path: Path
+) -> None:
     notes: list[str] = []
     states: list[str] = []
 
@@ -171,10 +191,15 @@ def test_damaged_checkpoint_starts_again(undisturbed: Path, tmp_path: Path) -> N
     assert hashes(tmp_path)[config.run_id()] == hashes(undisturbed)[config.run_id()]
 
 
-def test_damaged_result_and_a_further_strategy_are_made_without_training(undisturbed: Path, tmp_path: Path) -> None:
+def test_damaged_result_and_a_further_strategy_are_made_without_training(
+    undisturbed: Path, tmp_path: Path
+) -> None:
     config = TINY
     notes: list[str] = []
-    shutil.copytree(Store(undisturbed).finished(config.run_id()).path, Store(tmp_path).finished(config.run_id()).path)
+    shutil.copytree(
+        Store(undisturbed).finished(config.run_id()).path,
+        Store(tmp_path).finished(config.run_id()).path,
+    )
     directory, before = Store(tmp_path).finished(config.run_id()), hashes(tmp_path)
     trained = directory.training.manifest.stat().st_mtime_ns
     directory.results.write_text("{}")
@@ -204,7 +229,9 @@ def small_disk(undisturbed: Path, tmp_path: Path) -> Iterator[Path]:
 
 def test_disk_that_fills(small_disk: Path) -> None:
     configs = seeds(TINY, 4)
-    with pytest.raises(DiskFull, match=r"[1-3] of 4 models are finished and safe. Free some space and run the same"):
+    with pytest.raises(
+        DiskFull, match=r"[1-3] of 4 models are finished and safe. Free some space and run the same"
+    ):
         run(configs, small_disk)
     before = changed(small_disk)
     assert 1 <= len(hashes(small_disk)) <= 3
@@ -222,7 +249,11 @@ def test_two_sweeps_in_one_directory_are_refused(tmp_path: Path) -> None:
     with Store(tmp_path).only_driver(), pytest.raises(Busy, match="another sweep is at work in"):
         run([TINY], tmp_path)
     store = Store(tmp_path)
-    with store.only_worker("x"), pytest.raises(Busy, match="works on x after"), store.only_worker("x", seconds=0.1):
+    with (
+        store.only_worker("x"),
+        pytest.raises(Busy, match="works on x after"),
+        store.only_worker("x", seconds=0.1),
+    ):
         pass
 
 
@@ -246,7 +277,10 @@ def test_dataset_is_rebuilt_from_the_directories(undisturbed: Path, tmp_path: Pa
     neurons = frame.select("p", "neurons").explode("neurons").unnest("neurons")
     assert len(neurons) == 2 * 32 + 2 * 24
     (tmp_path / "other.parquet").write_bytes(Store(undisturbed).dataset.read_bytes()[:-9])
-    for path, message in ((tmp_path / "other.parquet", "is not a Parquet"), (tmp_path / "no", "no such file")):
+    for path, message in (
+        (tmp_path / "other.parquet", "is not a Parquet"),
+        (tmp_path / "no", "no such file"),
+    ):
         with pytest.raises(BadFile, match=message):
             dataset.read(path)
     with pytest.raises(BadFile, match="holds no finished model"):
@@ -279,7 +313,10 @@ def test_the_certificate_kept_is_the_cheapest_of_the_strongest_that_can_be_check
     strongest = [certificates[name] for name in ("brute", "arcs")]
     assert best.proof.operations == min(one.proof.operations for one in strongest)
     proof = dataclasses.replace(certificates["arcs"].proof, hints=None)
-    assert best_certificate([dataclasses.replace(certificates["arcs"], proof=proof)], checkable=True) is None
+    assert (
+        best_certificate([dataclasses.replace(certificates["arcs"], proof=proof)], checkable=True)
+        is None
+    )
 
 
 def test_a_certificate_names_the_file_also_when_no_strategy_asked_for_can_be_checked(
@@ -287,12 +324,17 @@ def test_a_certificate_names_the_file_also_when_no_strategy_asked_for_can_be_che
 ) -> None:
     model = build_transformer(Recipe(p=7, keys=(1, 2), neurons=32))
     study = dataclasses.replace(study_of(model), file_sha256="f" * 64)
-    monkeypatch.setattr("quadlens.training.population.analysis.best_certificate", lambda certificates, checkable: None)
+    monkeypatch.setattr(
+        "quadlens.training.population.analysis.best_certificate",
+        lambda certificates, checkable: None,
+    )
     assert analyse(study, ("moments",)).certificate.model_sha256 == "f" * 64
 
 
 @pytest.mark.parametrize("name", ["pizza", "clock"])
-def test_the_seconds_of_an_explanation_are_those_it_takes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_seconds_of_an_explanation_are_those_it_takes(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def slowly(anatomy: Anatomy) -> Explanation:
         time.sleep(0.5)
         return explain(anatomy)
@@ -322,7 +364,10 @@ def test_all_strategies_are_the_rooms_own() -> None:
         (["--set", "seeding=mine"], "expected one of quadlens, gbmi"),
         (["--strategies", "magic"], "expected some of brute"),
         (["--address", "auto"], "add --backend ray"),
-        (["--backend", "ray", "--address", "x:1", "--processes", "2"], "a cluster has the cores it has"),
+        (
+            ["--backend", "ray", "--address", "x:1", "--processes", "2"],
+            "a cluster has the cores it has",
+        ),
     ],
 )
 def test_bad_flags_exit_2(
@@ -343,11 +388,17 @@ def test_bad_flags_exit_2(
 
 @pytest.mark.parametrize(("made", "suggested"), [(0, False), (1, True)])
 def test_a_sweep_without_a_finished_model_does_not_suggest_to_look_at_it(
-    tmp_path: Path, made: int, suggested: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    made: int,
+    suggested: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     report = SweepReport(total=2, made=made, already=0, failed={}, left=2 - made)
     monkeypatch.setattr("quadlens.cli.sweep.run", lambda *words: report)
-    monkeypatch.setattr(sys, "argv", ["quadlens", "sweep", "-o", str(tmp_path), "--seeds", "0:2", "--quiet"])
+    monkeypatch.setattr(
+        sys, "argv", ["quadlens", "sweep", "-o", str(tmp_path), "--seeds", "0:2", "--quiet"]
+    )
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 130
@@ -356,7 +407,9 @@ def test_a_sweep_without_a_finished_model_does_not_suggest_to_look_at_it(
 
 @pytest.mark.parametrize(("number", "processes"), [(signal.SIGINT, 1), (signal.SIGTERM, 2)])
 def test_stopping_by_signal_says_how_to_go_on(tmp_path: Path, number: int, processes: int) -> None:
-    words = command("sweep", *FLAGS, "--epochs", "1000000", "-o", str(tmp_path), "--processes", str(processes))
+    words = command(
+        "sweep", *FLAGS, "--epochs", "1000000", "-o", str(tmp_path), "--processes", str(processes)
+    )
     config = dataclasses.replace(LONG, epochs=1_000_000)
     driver = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_for(lambda: has_checkpoint(tmp_path, config))

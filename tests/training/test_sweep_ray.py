@@ -14,11 +14,22 @@ import pytest
 
 from places import ROOT
 from quadlens.training.population import Store, SweepReport, SweepState, sweep
-from sweep_help import EVERY, LONG, STRATEGIES, TINY, has_checkpoint, hashes, seeds, undisturbed_sweep, wait_for
+from sweep_help import (
+    EVERY,
+    LONG,
+    STRATEGIES,
+    TINY,
+    has_checkpoint,
+    hashes,
+    seeds,
+    undisturbed_sweep,
+    wait_for,
+)
 
 ray = pytest.importorskip("ray", reason="Ray is not installed (pip install 'quadlens[cluster]')")
 
-# Ray's own warnings (about its future versions, and sockets of processes it has killed) are not ours to fix.
+# Ray's own warnings (about its future versions, and sockets of processes it has killed) are not
+# ours to fix.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 CONFIGS = [*seeds(LONG, 2), *seeds(TINY, 2)]
@@ -29,7 +40,9 @@ def parent(pid: int) -> int:
 
 
 def children(pid: int) -> list[int]:
-    text = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False).stdout
+    text = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False
+    ).stdout
     return [int(word) for word in text.split()]
 
 
@@ -49,7 +62,9 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     made.shutdown()  # type: ignore[no-untyped-call]
 
 
-def test_a_node_killed_in_the_middle(cluster: Any, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
+def test_a_node_killed_in_the_middle(
+    cluster: Any, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+) -> None:
     from quadlens.training.population.backends import RayBackend
 
     nodes = [cluster.add_node(num_cpus=1, object_store_memory=80 << 20) for _ in range(2)]
@@ -90,17 +105,42 @@ def test_a_node_killed_in_the_middle(cluster: Any, tmp_path_factory: pytest.Temp
 
 
 def test_a_cluster_that_is_not_there_is_said(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "quadlens", "sweep", "--backend", "ray", "--address", "127.0.0.1:1", "-o"]
+    words = [
+        sys.executable,
+        "-m",
+        "quadlens",
+        "sweep",
+        "--backend",
+        "ray",
+        "--address",
+        "127.0.0.1:1",
+        "-o",
+    ]
     done = subprocess.run([*words, str(tmp_path)], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "no Ray cluster at address='127.0.0.1:1'" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_the_command_starts_a_cluster_of_its_own(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
-    settings = "--set d_model=12 --set d_mlp=24 --set n_heads=2 --set d_head=6 --set history_every=50"
+def test_the_command_starts_a_cluster_of_its_own(
+    tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+) -> None:
+    settings = (
+        "--set d_model=12 --set d_mlp=24 --set n_heads=2 --set d_head=6 --set history_every=50"
+    )
     flags = f"--p 11 --seeds 0:2 {settings} --set spectrum_every=100 --epochs 200 --strategies brute,arcs".split()
-    words = [sys.executable, "-m", "quadlens", "sweep", *flags, "--backend", "ray", "--json", "-o", str(tmp_path)]
+    words = [
+        sys.executable,
+        "-m",
+        "quadlens",
+        "sweep",
+        *flags,
+        "--backend",
+        "ray",
+        "--json",
+        "-o",
+        str(tmp_path),
+    ]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["made"] == 2

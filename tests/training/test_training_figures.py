@@ -18,7 +18,9 @@ from quadlens.training.train import TrainingResult, train
 
 pytestmark = pytest.mark.slow
 
-TINY = TrainConfig(p=5, d_model=8, d_mlp=12, n_heads=1, d_head=4, epochs=50, history_every=5, spectrum_every=10)
+TINY = TrainConfig(
+    p=5, d_model=8, d_mlp=12, n_heads=1, d_head=4, epochs=50, history_every=5, spectrum_every=10
+)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +38,12 @@ def test_learning_curve_passes_through_the_data(result: TrainingResult) -> None:
 def test_learning_curve_without_validation_pairs_has_one_line(result: TrainingResult) -> None:
     curves = result.history.curves.copy()
     curves[:, 3:] = np.nan
-    history = History(curves, result.history.spectrum_epochs, result.history.input_power, result.history.output_power)
+    history = History(
+        curves,
+        result.history.spectrum_epochs,
+        result.history.input_power,
+        result.history.output_power,
+    )
     assert len(learning_curve(study_of(result).given(history=history)).axes[0].lines) == 1
 
 
@@ -53,7 +60,9 @@ def test_the_same_figure_is_the_same_bytes(result: TrainingResult, kind: FigureF
     assert first == second
 
 
-def test_the_command_writes_them_from_the_files_of_a_run(result: TrainingResult, tmp_path: Path) -> None:
+def test_the_command_writes_them_from_the_files_of_a_run(
+    result: TrainingResult, tmp_path: Path
+) -> None:
     files = RunFiles(tmp_path / "run.safetensors")
     write_run(files, result, 1.0)
     read = read_history(files.history, files.spectrum)
@@ -61,7 +70,16 @@ def test_the_command_writes_them_from_the_files_of_a_run(result: TrainingResult,
     assert read.spectrum_frame().equals(result.history.spectrum_frame())
 
     def run(*flags: str) -> subprocess.CompletedProcess[str]:
-        words = [sys.executable, "-m", "quadlens", "report", str(files.model), "-o", str(tmp_path / "out"), *flags]
+        words = [
+            sys.executable,
+            "-m",
+            "quadlens",
+            "report",
+            str(files.model),
+            "-o",
+            str(tmp_path / "out"),
+            *flags,
+        ]
         return subprocess.run(words, capture_output=True, text=True, check=False)
 
     done = run("--format", "svg", "--json", "--only", "learning-curve,frequencies-over-training")
@@ -79,4 +97,6 @@ def test_the_command_writes_them_from_the_files_of_a_run(result: TrainingResult,
     files.history.write_bytes(b"no")
     assert "are not the history of a run" in run("--only", "figures").stderr
     files.history.unlink()
-    assert "no figure of this model is named learning-curve" in run("--only", "learning-curve").stderr
+    assert (
+        "no figure of this model is named learning-curve" in run("--only", "learning-curve").stderr
+    )

@@ -26,14 +26,18 @@ def engine(config: TrainConfig, theta: np.ndarray) -> DeviceEngine:
     return DeviceEngine(config, state, start.train[None], start.validation[None], "cpu", 1)
 
 
-@pytest.mark.parametrize(("norm", "rate", "equals"), list(product(("layer", "rms"), (0.0, 0.7), (False, True))))
+@pytest.mark.parametrize(
+    ("norm", "rate", "equals"), list(product(("layer", "rms"), (0.0, 0.7), (False, True)))
+)
 def test_a_step_sees_the_logits_of_the_forward_pass(norm: str, rate: float, equals: bool) -> None:
     config = settings(norm, attention_rate=rate, equals=equals)
     layout, rng, start = Layout.of_run(config), np.random.default_rng(0), start_of(config)
     theta = layout.flatten(start.params) + 0.3 * rng.standard_normal(layout.size)
     found = engine(config, theta)
     expected = layout.params(theta).forward(start.train)
-    np.testing.assert_allclose(found._logits(found._train)[0].detach().numpy(), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        found._logits(found._train)[0].detach().numpy(), expected, rtol=0, atol=1e-12
+    )
 
 
 def test_the_gradient_is_a_difference_quotient() -> None:
@@ -49,7 +53,9 @@ def test_the_gradient_is_a_difference_quotient() -> None:
         return engine(config, x)._gradient()[0][0].loss
 
     slope = engine(config, theta)._gradient()[1][0].numpy() @ direction
-    assert slope == pytest.approx((loss(theta + 1e-5 * direction) - loss(theta - 1e-5 * direction)) / 2e-5, rel=1e-5)
+    assert slope == pytest.approx(
+        (loss(theta + 1e-5 * direction) - loss(theta - 1e-5 * direction)) / 2e-5, rel=1e-5
+    )
 
 
 def test_what_a_norm_is_not_for() -> None:

@@ -26,21 +26,42 @@ from quadlens.network.native import read_safetensors
 from quadlens.training.checkpoint import METADATA_KEY, load_checkpoint
 from quadlens.training.config import LATER_SETTINGS, PRESETS, TrainConfig, load_config
 from quadlens.training.history import read_history
-from quadlens.training.outputs import Outcome, RunFiles, TrainingManifest, check_writable, command_line, write_run
+from quadlens.training.outputs import (
+    Outcome,
+    RunFiles,
+    TrainingManifest,
+    check_writable,
+    command_line,
+    write_run,
+)
 from quadlens.training.population import LocalBackend, Store, sweep
 from quadlens.training.population.one_model import train_together
 from quadlens.training.train import Hooks, Interrupted, TrainingDiverged, train
 
 pytestmark = pytest.mark.slow
 
-TINY = TrainConfig(p=11, d_model=12, d_mlp=20, n_heads=2, d_head=6, epochs=60, history_every=7, spectrum_every=20)
+TINY = TrainConfig(
+    p=11, d_model=12, d_mlp=20, n_heads=2, d_head=6, epochs=60, history_every=7, spectrum_every=20
+)
 KILLS = 10
 
 
 def command(output: Path, *more: str) -> list[str]:
-    settings = "--p 23 --d-model 32 --d-mlp 96 --n-heads 2 --d-head 16 --epochs 5000 --checkpoint-every 40"
+    settings = (
+        "--p 23 --d-model 32 --d-mlp 96 --n-heads 2 --d-head 16 --epochs 5000 --checkpoint-every 40"
+    )
     threads = [] if "--seeds" in more else ["--threads", "1"]
-    return [sys.executable, "-m", "quadlens", "train", *settings.split(), *threads, *more, "-o", str(output)]
+    return [
+        sys.executable,
+        "-m",
+        "quadlens",
+        "train",
+        *settings.split(),
+        *threads,
+        *more,
+        "-o",
+        str(output),
+    ]
 
 
 def run(output: Path, *more: str) -> subprocess.CompletedProcess[str]:
@@ -54,14 +75,19 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return output
 
 
-def test_killed_at_random_moments_and_resumed_gives_the_same_bytes(uninterrupted: Path, tmp_path: Path) -> None:
+def test_killed_at_random_moments_and_resumed_gives_the_same_bytes(
+    uninterrupted: Path, tmp_path: Path
+) -> None:
     output, moments = tmp_path / "model.safetensors", random.Random(0)
     checkpoint = RunFiles(output).checkpoint
     for early in [True, *[False] * KILLS]:
         process = subprocess.Popen(command(output, "--resume", "--quiet"), stderr=subprocess.PIPE)
         before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else None
-        # The first kill comes while it starts; every other at a random moment after this process has made progress.
-        while not early and (checkpoint.stat().st_mtime_ns if checkpoint.exists() else None) == before:
+        # The first kill comes while it starts; every other at a random moment after this process
+        # has made progress.
+        while (
+            not early and (checkpoint.stat().st_mtime_ns if checkpoint.exists() else None) == before
+        ):
             time.sleep(0.002)
             assert process.poll() is None
         time.sleep(moments.uniform(0.0, 0.3))
@@ -72,18 +98,26 @@ def test_killed_at_random_moments_and_resumed_gives_the_same_bytes(uninterrupted
     assert done.returncode == 0, done.stderr
     assert output.read_bytes() == uninterrupted.read_bytes()
     for kind in ("history", "spectrum"):
-        mine, theirs = (pl.read_parquet(getattr(RunFiles(f), kind)) for f in (output, uninterrupted))
+        mine, theirs = (
+            pl.read_parquet(getattr(RunFiles(f), kind)) for f in (output, uninterrupted)
+        )
         assert mine.equals(theirs)
     assert not RunFiles(output).checkpoint.exists()
     assert not list(tmp_path.glob(".*"))
 
 
 def test_softmax_killed_and_resumed_gives_the_same_bytes(tmp_path: Path) -> None:
-    softmax, whole, output = ("--attention-rate", "1", "--epochs", "400"), tmp_path / "a", tmp_path / "b"
+    softmax, whole, output = (
+        ("--attention-rate", "1", "--epochs", "400"),
+        tmp_path / "a",
+        tmp_path / "b",
+    )
     for directory in (whole, output):
         directory.mkdir()
     assert run(whole / "m.safetensors", *softmax).returncode == 0
-    process = subprocess.Popen(command(output / "m.safetensors", *softmax, "--quiet"), stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        command(output / "m.safetensors", *softmax, "--quiet"), stderr=subprocess.PIPE
+    )
     while not RunFiles(output / "m.safetensors").checkpoint.exists():
         time.sleep(0.002)
         assert process.poll() is None
@@ -94,7 +128,9 @@ def test_softmax_killed_and_resumed_gives_the_same_bytes(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_saves_and_says_how_to_go_on(uninterrupted: Path, tmp_path: Path, number: signal.Signals) -> None:
+def test_an_interrupt_saves_and_says_how_to_go_on(
+    uninterrupted: Path, tmp_path: Path, number: signal.Signals
+) -> None:
     output = tmp_path / "model.safetensors"
     process = subprocess.Popen(command(output), stderr=subprocess.PIPE, text=True)
     while not RunFiles(output).checkpoint.exists():
@@ -113,7 +149,9 @@ def test_an_interrupt_saves_and_says_how_to_go_on(uninterrupted: Path, tmp_path:
 
 def test_an_interrupt_before_the_first_epoch_is_not_a_crash(tmp_path: Path) -> None:
     """While libraries load and kernels compile, an exception out of nowhere would abort the process."""
-    process = subprocess.Popen(command(tmp_path / "model.safetensors"), stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command(tmp_path / "model.safetensors"), stderr=subprocess.PIPE, text=True
+    )
     if process.stderr is None:
         raise RuntimeError("no pipe")
     assert process.stderr.readline().startswith("preparing")
@@ -128,7 +166,9 @@ def test_before_it_starts_it_says_what_and_how_long(tmp_path: Path) -> None:
     done = run(tmp_path / "model.safetensors", "--epochs", "20")
     preparing, first, *_ = done.stderr.splitlines()
     assert preparing.startswith("preparing")
-    assert first.startswith("training p = 23, 96 neurons, seed 0 on 423 of 529 pairs, epochs 0 to 20, 1 threads, into")
+    assert first.startswith(
+        "training p = 23, 96 neurons, seed 0 on 423 of 529 pairs, epochs 0 to 20, 1 threads, into"
+    )
     assert "ms per epoch, about" in first
 
 
@@ -146,7 +186,11 @@ def test_stopping_and_going_on_in_one_process_gives_the_same_weights() -> None:
     for stop_at in (0, 1, 20, 59):
         steps = iter(range(TINY.epochs + 1))
         with pytest.raises(Interrupted, match=f"stopped after {stop_at} epochs") as stop:
-            train(TINY, threads=1, hooks=Hooks(should_stop=lambda at=stop_at, steps=steps: next(steps) == at))  # type: ignore[misc]
+            train(
+                TINY,
+                threads=1,
+                hooks=Hooks(should_stop=lambda at=stop_at, steps=steps: next(steps) == at),  # type: ignore[misc]
+            )
         resumed = train(TINY, resume=stop.value.checkpoints[0])
         for name, array in whole.params.tensors.items():
             np.testing.assert_array_equal(array, resumed.params.tensors[name])
@@ -158,13 +202,21 @@ def test_stopping_and_going_on_in_one_process_gives_the_same_weights() -> None:
     "change",
     [
         {"attention_rate": 1.0},
-        {"attention_rate": 0.5, "attention_rest": "ones", "equals": True, "vocabularies": 2, "activation": "gelu"},
+        {
+            "attention_rate": 0.5,
+            "attention_rest": "ones",
+            "equals": True,
+            "vocabularies": 2,
+            "activation": "gelu",
+        },
         {"architecture": "mlp", "activation": "square", "loss": "squares", "initial_scale": 0.1},
         {"task": "multiply", "p": 10},
         {"task": "S3", "p": 6, "attention_rate": 1.0},
     ],
 )
-def test_other_models_are_stopped_resumed_and_written_as_the_papers(change: dict[str, Any], tmp_path: Path) -> None:
+def test_other_models_are_stopped_resumed_and_written_as_the_papers(
+    change: dict[str, Any], tmp_path: Path
+) -> None:
     config, steps = dataclasses.replace(TINY, **change), iter(range(100))
     whole = train(config, threads=1)
     with pytest.raises(Interrupted) as stop:
@@ -177,9 +229,14 @@ def test_other_models_are_stopped_resumed_and_written_as_the_papers(change: dict
     assert len(whole.history.spectrum_epochs) == (0 if config.task == "S3" else 4)
     manifest = write_run(RunFiles(tmp_path / "x.safetensors"), whole, 1.0)
     answers = evaluate(load(tmp_path / "x.safetensors").collapse())
-    assert (manifest.outcome.correct, manifest.outcome.min_margin) == (answers.correct, answers.min_margin)
+    assert (manifest.outcome.correct, manifest.outcome.min_margin) == (
+        answers.correct,
+        answers.min_margin,
+    )
     assert {"model", "instructions"} <= manifest.machine.keys()
-    history = read_history(RunFiles(tmp_path / "x.safetensors").history, RunFiles(tmp_path / "x.safetensors").spectrum)
+    history = read_history(
+        RunFiles(tmp_path / "x.safetensors").history, RunFiles(tmp_path / "x.safetensors").spectrum
+    )
     np.testing.assert_array_equal(history.spectrum_epochs, whole.history.spectrum_epochs)
 
 
@@ -187,7 +244,9 @@ def test_a_later_setting_at_its_default_does_not_rename_a_run() -> None:
     """The names of runs that were made before these settings came."""
     assert TrainConfig().run_id() == "276ceda8b4e068d1"
     changed = OTHERWISE | {"norm": "rms"}
-    names = [TrainConfig(**{name: changed[name]}).run_id() for name in LATER_SETTINGS if name in changed]
+    names = [
+        TrainConfig(**{name: changed[name]}).run_id() for name in LATER_SETTINGS if name in changed
+    ]
     sequences = [{name: ON_SEQUENCES[name]} for name in LATER_SETTINGS if name not in changed]
     names += [load_config("adder", flags=flags).run_id() for flags in ({}, *sequences)]
     assert len({TrainConfig().run_id(), *names}) == len(LATER_SETTINGS) + 2
@@ -249,10 +308,15 @@ def test_resume_refuses_another_run() -> None:
         ({"epoch": "3"}, "epoch = '3': expected int"),
         ({"epoch": 61}, "says epoch 61 and 1 threads, which no run does"),
         ({"threads": 0}, "says epoch 0 and 0 threads, which no run does"),
-        ({"config": {**dataclasses.asdict(TINY), "d_mlp": 21}}, "arrays of other sizes than its settings have"),
+        (
+            {"config": {**dataclasses.asdict(TINY), "d_mlp": 21}},
+            "arrays of other sizes than its settings have",
+        ),
     ],
 )
-def test_a_checkpoint_with_another_header_is_refused(change: dict[str, Any], words: str, tmp_path: Path) -> None:
+def test_a_checkpoint_with_another_header_is_refused(
+    change: dict[str, Any], words: str, tmp_path: Path
+) -> None:
     with pytest.raises(Interrupted) as stop:
         train(TINY, threads=1, hooks=Hooks(should_stop=lambda: True))
     path = tmp_path / "x.checkpoint"
@@ -261,7 +325,9 @@ def test_a_checkpoint_with_another_header_is_refused(change: dict[str, Any], wor
     header = json.loads(metadata[METADATA_KEY]) | change
     header = {name: value for name, value in header.items() if value is not ...}
     path.write_bytes(save(arrays, {METADATA_KEY: json.dumps(header)}))
-    with pytest.raises(BadFile, match=f"{re.escape(words)}.*delete .* to start this run from the beginning"):
+    with pytest.raises(
+        BadFile, match=f"{re.escape(words)}.*delete .* to start this run from the beginning"
+    ):
         load_checkpoint(path)
 
 
@@ -289,9 +355,15 @@ def test_resume_never_replaces_a_model_that_is_not_the_beginning_of_the_run(tmp_
     before = output.read_bytes()
     words = "is of a finished run with other settings"
     refused(quadlens(*short, "--resume", "--lr", "0.002"), f"{words} (lr: 0.001 before, 0.002 now)")
-    refused(quadlens(*command(output, "--epochs", "10")[3:], "--resume"), f"{words} (epochs: 20 before, 10 now)")
+    refused(
+        quadlens(*command(output, "--epochs", "10")[3:], "--resume"),
+        f"{words} (epochs: 20 before, 10 now)",
+    )
     RunFiles(output).optimiser.unlink()
-    refused(quadlens(*command(output, "--epochs", "30")[3:], "--resume"), "model.optimiser is not beside it")
+    refused(
+        quadlens(*command(output, "--epochs", "30")[3:], "--resume"),
+        "model.optimiser is not beside it",
+    )
     for file in tmp_path.iterdir():
         if file != output:
             file.unlink()
@@ -330,7 +402,9 @@ def test_divergence_is_said() -> None:
         train(dataclasses.replace(TINY, lr=1e30), threads=1)
 
 
-def test_unwritable_and_full_are_said_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_and_full_are_said_before_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(BadFile, match="choose a directory that exists"):
         check_writable(RunFiles(tmp_path / "no" / "model.safetensors"), TINY)
     with pytest.raises(BadFile, match="is a directory"):
@@ -344,7 +418,13 @@ def test_unwritable_and_full_are_said_before_training(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize("preset", PRESETS)
 def test_presets_are_complete_and_a_manifest_names_its_command(preset: str) -> None:
     config = load_config(preset, flags={"seed": 3})
-    assert config.weight_decay == {"text": 0.01, "zhong": 2.0, "he": 0.0, "adder": 0.01, "max": 0.01}.get(preset, 1.0)
+    assert config.weight_decay == {
+        "text": 0.01,
+        "zhong": 2.0,
+        "he": 0.0,
+        "adder": 0.01,
+        "max": 0.01,
+    }.get(preset, 1.0)
     assert config.equals == (preset in ("eos", "nanda", "s5"))
     words = command_line(config, 1, "m.safetensors")
     assert "--seed 3" in words
@@ -354,7 +434,9 @@ def test_presets_are_complete_and_a_manifest_names_its_command(preset: str) -> N
 
 def test_the_papers_start_leads_to_the_papers_frequencies() -> None:
     """Its mainline model has 12, 18, 21, 22; after 1,000 epochs these hold 90 % of W_L's power, each at least 19 %."""
-    power = train(load_config("original", flags={"epochs": 1000}), threads=1).history.output_power[-1]
+    power = train(load_config("original", flags={"epochs": 1000}), threads=1).history.output_power[
+        -1
+    ]
     shares = power / power.sum()
     assert set(np.argsort(shares)[-4:] + 1) == {12, 18, 21, 22}
     assert np.sort(shares)[-4] > 3 * np.sort(shares)[-5]
@@ -370,12 +452,21 @@ OTHERWISE: dict[str, Any] = {
 }  # fmt: skip
 # Those of networks on sequences, whose presets have all the others.
 ON_SEQUENCES: dict[str, Any] = {"d_value": 2, "norm": "none", "batch": 7}
-# All at once, but for the MLP, which has no attention, and for widths that no seeding of the paper's group has.
-EVERYTHING = {name: value for name, value in OTHERWISE.items() if name not in ("architecture", "initial_rule")}
+# All at once, but for the MLP, which has no attention, and for widths that no seeding of the
+# paper's group has.
+EVERYTHING = {
+    name: value for name, value in OTHERWISE.items() if name not in ("architecture", "initial_rule")
+}
 
 
 @pytest.mark.parametrize(
-    "change", [{}, EVERYTHING, ON_SEQUENCES, *({name: value} for name, value in (OTHERWISE | ON_SEQUENCES).items())]
+    "change",
+    [
+        {},
+        EVERYTHING,
+        ON_SEQUENCES,
+        *({name: value} for name, value in (OTHERWISE | ON_SEQUENCES).items()),
+    ],
 )
 def test_the_stored_command_gives_the_same_settings_again(
     change: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -383,14 +474,20 @@ def test_the_stored_command_gives_the_same_settings_again(
     names = {field.name for field in dataclasses.fields(TrainConfig)}
     assert OTHERWISE.keys() | ON_SEQUENCES.keys() == names
     config = (
-        load_config("adder", flags=change) if change.keys() <= ON_SEQUENCES.keys() and change else TrainConfig(**change)
+        load_config("adder", flags=change)
+        if change.keys() <= ON_SEQUENCES.keys() and change
+        else TrainConfig(**change)
     )
     seen: list[tuple[TrainConfig, str, int]] = []
 
-    def run_one(settings: TrainConfig, output: Path, device: str, threads: int, *rest: Any) -> TrainingManifest:
+    def run_one(
+        settings: TrainConfig, output: Path, device: str, threads: int, *rest: Any
+    ) -> TrainingManifest:
         seen.append((settings, str(output), threads))
         outcome = Outcome(0, settings.p**2, 0.0, 0.0)
-        return TrainingManifest("", settings.run_id(), settings, device, threads, 0.0, {}, {}, {"m": ""}, outcome)
+        return TrainingManifest(
+            "", settings.run_id(), settings, device, threads, 0.0, {}, {}, {"m": ""}, outcome
+        )
 
     monkeypatch.setattr("quadlens.cli.train.run_one", run_one)
     program, *words = shlex.split(command_line(config, 2, "my model.safetensors"))
@@ -413,8 +510,14 @@ def test_the_stored_command_gives_the_same_settings_again(
         ("vocabularies = 3", "vocabularies = 3; expected 1 or 2"),
         ("architecture = 'mlp'\nequals = true", "an MLP has no attention"),
         ("initial_scale = 0.0", "initial_scale too"),
-        ("initial_rule = 'zhong'\nseeding = 'gbmi'", "initial_rule = zhong is for transformers with seeding quadlens"),
-        ("initial_rule = 'zhong'\narchitecture = 'mlp'", "initial_rule = zhong is for transformers"),
+        (
+            "initial_rule = 'zhong'\nseeding = 'gbmi'",
+            "initial_rule = zhong is for transformers with seeding quadlens",
+        ),
+        (
+            "initial_rule = 'zhong'\narchitecture = 'mlp'",
+            "initial_rule = zhong is for transformers",
+        ),
         ("p = 'x'", "expected int, got str"),
         ("seeding = 'mine'", "expected one of quadlens, gbmi"),
         ("train_share = 0.0", "expected a share in"),
@@ -447,13 +550,19 @@ def test_many_seeds_by_command_can_be_resumed(tmp_path: Path) -> None:
     first = run(output, *flags)
     assert first.returncode == 0, first.stderr
     assert "done 3/3" in first.stderr
-    (second,) = [one["path"] for one in json.loads(first.stdout)["runs"] if one["config"]["seed"] == 1]
+    (second,) = [
+        one["path"] for one in json.loads(first.stdout)["runs"] if one["config"]["seed"] == 1
+    ]
     Path(second).unlink()
     again = run(output, *flags, "--resume")
     assert "model.safetensors" in again.stderr
     assert "what is missing of it is made again" in again.stderr
-    runs = [{k: v for k, v in r.items() if k != "seconds"} for r in json.loads(again.stdout)["runs"]]
-    assert runs == [{k: v for k, v in r.items() if k != "seconds"} for r in json.loads(first.stdout)["runs"]]
+    runs = [
+        {k: v for k, v in r.items() if k != "seconds"} for r in json.loads(again.stdout)["runs"]
+    ]
+    assert runs == [
+        {k: v for k, v in r.items() if k != "seconds"} for r in json.loads(first.stdout)["runs"]
+    ]
     (tmp_path / "file").touch()
     refused = run(tmp_path / "file", *flags)
     assert refused.returncode == 2
@@ -486,7 +595,9 @@ def test_a_task_from_a_table_file_is_trained_and_its_command_needs_no_file(tmp_p
     small = {"d_model": 8, "d_mlp": 16, "n_heads": 2, "d_head": 4, "epochs": 5}
     config = load_config(flags={"task": str(table), **small})
     assert config.p == 5
-    assert config.model_config().task.answers.tolist() == [[max(a, b) for b in range(5)] for a in range(5)]
+    assert config.model_config().task.answers.tolist() == [
+        [max(a, b) for b in range(5)] for a in range(5)
+    ]
     words = shlex.split(command_line(config, 1, "m.safetensors"))
     flags = dict(word.split("=", 1) for word in words[words.index("--set") :] if "=" in word)
     assert flags["task"] == config.task

@@ -77,7 +77,9 @@ def start_state(config: TrainConfig, start: Start, bias_seed: int | None = None)
     return OptimiserState(theta[None], np.zeros_like(theta)[None], np.zeros_like(theta)[None])
 
 
-def full_model_loss(w: dict[str, torch.Tensor], config: TrainConfig, pairs: np.ndarray) -> torch.Tensor:
+def full_model_loss(
+    w: dict[str, torch.Tensor], config: TrainConfig, pairs: np.ndarray
+) -> torch.Tensor:
     """Any model on pairs of tokens, position by position and head by head, for automatic differentiation."""
     activations: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
         "relu": torch.relu, "abs": torch.abs, "square": lambda x: x**2, "quartic": lambda x: x**4,
@@ -90,19 +92,30 @@ def full_model_loss(w: dict[str, torch.Tensor], config: TrainConfig, pairs: np.n
     if not model.has_stream:
         logits = activation(w["W_a"][a] + w["W_b"][b]) @ w["W_out"]
     else:
-        tokens = [a, b + model.b_token_offset] + ([torch.full_like(a, model.equals_token)] if model.has_equals else [])
+        tokens = [a, b + model.b_token_offset] + (
+            [torch.full_like(a, model.equals_token)] if model.has_equals else []
+        )
         streams = [w["W_E"][token] + w["W_pos"][i] for i, token in enumerate(tokens)]
         middle = streams[-1]
         for head in range(model.n_heads):
-            weights = [torch.full((len(a),), alpha, dtype=torch.float64) for alpha in model.attention]
+            weights = [
+                torch.full((len(a),), alpha, dtype=torch.float64) for alpha in model.attention
+            ]
             if model.softmax is not None:
                 query = streams[-1] @ w["W_Q"][head]
-                scores = [(query * (x @ w["W_K"][head])).sum(dim=1) / config.d_head**0.5 for x in streams]
+                scores = [
+                    (query * (x @ w["W_K"][head])).sum(dim=1) / config.d_head**0.5 for x in streams
+                ]
                 shares = torch.softmax(torch.stack(scores), dim=0)
-                weights = [alpha + config.attention_rate * s for alpha, s in zip(weights, shares, strict=True)]
+                weights = [
+                    alpha + config.attention_rate * s
+                    for alpha, s in zip(weights, shares, strict=True)
+                ]
             for weight, stream in zip(weights, streams, strict=True):
                 middle = middle + weight[:, None] * (stream @ w["W_V"][head]) @ w["W_O"][head]
-        logits = (middle + activation(middle @ w["W_in"] + w["b_in"]) @ w["W_out"] + w["b_out"]) @ w["W_U"]
+        logits = (
+            middle + activation(middle @ w["W_in"] + w["b_in"]) @ w["W_out"] + w["b_out"]
+        ) @ w["W_U"]
     if config.loss == "squares":
         return ((logits - torch.eye(config.p, dtype=torch.float64)[right]) ** 2).sum(dim=1).mean()
     return torch.nn.functional.cross_entropy(logits, right)
@@ -115,17 +128,26 @@ def test_gradients_of_every_kind_equal_automatic_differentiation_of_the_full_mod
 ) -> None:
     start, layout = start_of(config), Layout.of_run(config)
     state = start_state(config, start, bias)
-    leaves = {n: torch.tensor(x, requires_grad=True) for n, x in layout.params(state.theta[0]).tensors.items()}
+    leaves = {
+        n: torch.tensor(x, requires_grad=True)
+        for n, x in layout.params(state.theta[0]).tensors.items()
+    }
     if config.architecture == "mlp" and config.vocabularies == 1:
         leaves["W_b"] = leaves["W_a"]
     loss = full_model_loss(leaves, config, start.train)
     loss.backward()  # type: ignore[no-untyped-call]
-    gradients = {n: np.zeros(x.shape) if x.grad is None else x.grad.numpy() for n, x in leaves.items()}
+    gradients = {
+        n: np.zeros(x.shape) if x.grad is None else x.grad.numpy() for n, x in leaves.items()
+    }
     expected = layout.flatten(type(start.params)(config.model_config(), **gradients))
     # One seed takes the compiled passes of a CPU, two take the path of an accelerator.
     for seeds in (1, 2):
-        states = OptimiserState(*(np.repeat(getattr(state, n), seeds, axis=0) for n in ("theta", "first", "second")))
-        pairs = [np.repeat(getattr(start, name)[None], seeds, axis=0) for name in ("train", "validation")]
+        states = OptimiserState(
+            *(np.repeat(getattr(state, n), seeds, axis=0) for n in ("theta", "first", "second"))
+        )
+        pairs = [
+            np.repeat(getattr(start, name)[None], seeds, axis=0) for name in ("train", "validation")
+        ]
         engine = DeviceEngine(config, states, pairs[0], pairs[1], "cpu", 1)
         measure, gradient = engine._gradient()
         assert measure[0].loss == pytest.approx(loss.item(), rel=1e-12, abs=1e-300)
@@ -141,11 +163,14 @@ def test_gradient_equals_automatic_differentiation_of_the_full_transformer(
     start, layout = start_of(config), Layout.of_run(config)
     state = start_state(config, start, bias)
     params = layout.params(state.theta[0])
-    leaves = {name: torch.tensor(array, requires_grad=True) for name, array in params.tensors.items()}
+    leaves = {
+        name: torch.tensor(array, requires_grad=True) for name, array in params.tensors.items()
+    }
     loss = full_model_loss(leaves, config, start.train)
     loss.backward()  # type: ignore[no-untyped-call]
     gradients = {
-        name: np.zeros(leaf.shape) if leaf.grad is None else leaf.grad.numpy() for name, leaf in leaves.items()
+        name: np.zeros(leaf.shape) if leaf.grad is None else leaf.grad.numpy()
+        for name, leaf in leaves.items()
     }
     expected = layout.flatten(Weights(config=config.model_config(), **gradients))
     with mock.patch.object(cpu, "ROWS", rows):  # pairs in many blocks, and in one
@@ -159,12 +184,18 @@ def test_gradient_equals_automatic_differentiation_of_the_full_transformer(
 @given(train_configs())
 @examples(20)
 def test_the_device_engine_takes_the_same_steps(config: TrainConfig) -> None:
-    starts = [start_of(dataclasses.replace(config, seed=seed)) for seed in (config.seed, config.seed // 2 + 1)]
+    starts = [
+        start_of(dataclasses.replace(config, seed=seed))
+        for seed in (config.seed, config.seed // 2 + 1)
+    ]
     states = [start_state(config, start) for start in starts]
     cpu = [
-        CpuEngine(config.model_config(), s, st_.train, st_.validation) for s, st_ in zip(states, starts, strict=True)
+        CpuEngine(config.model_config(), s, st_.train, st_.validation)
+        for s, st_ in zip(states, starts, strict=True)
     ]
-    together = OptimiserState(*(np.concatenate([getattr(s, n) for s in states]) for n in ("theta", "first", "second")))
+    together = OptimiserState(
+        *(np.concatenate([getattr(s, n) for s in states]) for n in ("theta", "first", "second"))
+    )
     train, validation = (np.stack([getattr(s, n) for s in starts]) for n in ("train", "validation"))
     device = DeviceEngine(config, together, train, validation, "cpu")
     for epoch in range(10):
@@ -178,7 +209,9 @@ def test_the_device_engine_takes_the_same_steps(config: TrainConfig) -> None:
 
 def test_a_sure_float32_model_has_no_denormal_gradients() -> None:
     """Products with denormal numbers take four times as long; what is dropped is below 2^-126 of a gradient near 1."""
-    config = TrainConfig(p=5, d_model=8, d_mlp=8, n_heads=1, d_head=4, train_share=1.0, attention_rate=1.0)
+    config = TrainConfig(
+        p=5, d_model=8, d_mlp=8, n_heads=1, d_head=4, train_share=1.0, attention_rate=1.0
+    )
     start = start_of(config)
     state = start_state(config, start)
     engine = CpuEngine(
@@ -195,12 +228,17 @@ def test_a_sure_float32_model_has_no_denormal_gradients() -> None:
 
 def test_a_sure_model_keeps_its_gradient() -> None:
     """With logits far apart softmax rounds to 1; the gradient must still be the tiny number it is."""
-    config = TrainConfig(p=5, d_model=8, d_mlp=8, n_heads=1, d_head=4, precision="float64", train_share=1.0)
+    config = TrainConfig(
+        p=5, d_model=8, d_mlp=8, n_heads=1, d_head=4, precision="float64", train_share=1.0
+    )
     start = start_of(config)
     state = start_state(config, start)
     theta = state.theta * 12
     engine = CpuEngine(
-        config.model_config(), OptimiserState(theta, state.first, state.second), start.train, start.validation
+        config.model_config(),
+        OptimiserState(theta, state.first, state.second),
+        start.train,
+        start.validation,
     )
     engine.step_gradient()
     leaves = {
@@ -212,11 +250,15 @@ def test_a_sure_model_keeps_its_gradient() -> None:
     offset = Layout.of_run(config).offsets["W_in"]
     gradient = leaves["W_in"].grad
     assert gradient is not None
-    np.testing.assert_allclose(engine.gradient[offset : offset + 64].reshape(8, 8), gradient.numpy(), rtol=1e-9)
+    np.testing.assert_allclose(
+        engine.gradient[offset : offset + 64].reshape(8, 8), gradient.numpy(), rtol=1e-9
+    )
 
 
 def hooked_transformer(config: TrainConfig, seed: int | None = None) -> Any:
-    transformer_lens = pytest.importorskip("transformer_lens", reason="the extra 'peers' is not installed")
+    transformer_lens = pytest.importorskip(
+        "transformer_lens", reason="the extra 'peers' is not installed"
+    )
     model = config.model_config()
     peer = transformer_lens.HookedTransformer(
         transformer_lens.HookedTransformerConfig(
@@ -249,7 +291,9 @@ def peer_tensor(peer: Any, name: str) -> torch.Tensor:
 
 @pytest.mark.parametrize("preset_equals", [False, True])
 @pytest.mark.parametrize(("weight_decay", "rate"), [(1.0, 0.0), (0.01, 0.0), (1.0, 1.0)])
-def test_fifty_steps_equal_transformer_lens(preset_equals: bool, weight_decay: float, rate: float) -> None:
+def test_fifty_steps_equal_transformer_lens(
+    preset_equals: bool, weight_decay: float, rate: float
+) -> None:
     config = TrainConfig(
         p=13, d_model=16, d_mlp=24, n_heads=2, d_head=8, equals=preset_equals, weight_decay=weight_decay,
         precision="float64", epochs=50, attention_rate=rate,
@@ -263,10 +307,21 @@ def test_fifty_steps_equal_transformer_lens(preset_equals: bool, weight_decay: f
     optimiser = torch.optim.AdamW(
         trained, lr=config.lr, betas=(config.beta_1, config.beta_2), weight_decay=weight_decay
     )
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda epoch: min(1.0, (epoch + 1) / config.warmup))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimiser, lambda epoch: min(1.0, (epoch + 1) / config.warmup)
+    )
     pairs = torch.tensor(start.train)
-    tokens = torch.cat([pairs, torch.full((len(pairs), 1), model.equals_token)], dim=1) if preset_equals else pairs
-    hooks = [("blocks.0.attn.hook_pattern", lambda pattern, hook: torch.full_like(pattern, 1 / tokens.shape[1]))]
+    tokens = (
+        torch.cat([pairs, torch.full((len(pairs), 1), model.equals_token)], dim=1)
+        if preset_equals
+        else pairs
+    )
+    hooks = [
+        (
+            "blocks.0.attn.hook_pattern",
+            lambda pattern, hook: torch.full_like(pattern, 1 / tokens.shape[1]),
+        )
+    ]
     state = start_state(config, start)
     if rate:
         hooks = []  # its own attention
@@ -289,7 +344,14 @@ def test_fifty_steps_equal_transformer_lens(preset_equals: bool, weight_decay: f
 @pytest.mark.parametrize(("seed", "rate"), [(0, 0.0), (123, 0.0), (123, 1.0)])
 def test_gbmi_seeding_gives_the_weights_transformer_lens_draws(seed: int, rate: float) -> None:
     config = TrainConfig(
-        p=13, d_model=16, d_mlp=24, n_heads=2, d_head=8, seed=seed, seeding="gbmi", attention_rate=rate
+        p=13,
+        d_model=16,
+        d_mlp=24,
+        n_heads=2,
+        d_head=8,
+        seed=seed,
+        seeding="gbmi",
+        attention_rate=rate,
     )
     peer = hooked_transformer(config, seed=gbmi_reseed(seed, "model"))
     for name, array in start_of(config).params.tensors.items():
@@ -298,7 +360,9 @@ def test_gbmi_seeding_gives_the_weights_transformer_lens_draws(seed: int, rate: 
 
 def test_original_seeding_gives_the_weights_older_versions_of_transformer_lens_drew() -> None:
     """Before 1.13 W_O came after W_K and W_V."""
-    config = TrainConfig(p=13, d_model=16, d_mlp=24, n_heads=2, d_head=8, seed=7, seeding="original")
+    config = TrainConfig(
+        p=13, d_model=16, d_mlp=24, n_heads=2, d_head=8, seed=7, seeding="original"
+    )
     peer = hooked_transformer(config, seed=0)
     drawn = dict(peer.named_parameters())
     torch.manual_seed(gbmi_reseed(7, "model"))
@@ -312,12 +376,18 @@ def test_original_seeding_gives_the_weights_older_versions_of_transformer_lens_d
 
 def test_zhongs_rule_divides_by_the_roots_of_zhongs_code() -> None:
     """Theirs: 1/√d_mlp for W_in, 1/√vocabulary for W_U, 1/√d_model for all others; the draws are those of `gpt2`."""
-    config = TrainConfig(p=13, d_model=16, d_mlp=24, n_heads=2, d_head=8, attention_rate=1.0, precision="float64")
+    config = TrainConfig(
+        p=13, d_model=16, d_mlp=24, n_heads=2, d_head=8, attention_rate=1.0, precision="float64"
+    )
     usual = start_of(dataclasses.replace(config, initial_scale=1.0)).params.tensors
-    theirs = start_of(dataclasses.replace(config, initial_scale=1.0, initial_rule="zhong")).params.tensors
+    theirs = start_of(
+        dataclasses.replace(config, initial_scale=1.0, initial_rule="zhong")
+    ).params.tensors
     for name, array in usual.items():
         width = {"W_in": 24, "W_U": 13}.get(name, 16)
-        np.testing.assert_allclose(theirs[name], array * np.sqrt(16 / width), rtol=1e-14, err_msg=name)
+        np.testing.assert_allclose(
+            theirs[name], array * np.sqrt(16 / width), rtol=1e-14, err_msg=name
+        )
 
 
 @pytest.mark.parametrize("seeding", ["gbmi", "original"])
@@ -342,4 +412,6 @@ def test_the_split_covers_every_pair_once(config: TrainConfig) -> None:
     start = start_of(config)
     both = np.concatenate([start.train, start.validation])
     assert len(start.train) == int(config.p**2 * config.train_share)
-    assert sorted(map(tuple, both.tolist())) == [(a, b) for a in range(config.p) for b in range(config.p)]
+    assert sorted(map(tuple, both.tolist())) == [
+        (a, b) for a in range(config.p) for b in range(config.p)
+    ]

@@ -1,7 +1,7 @@
 """Changes to a model that give a model again: fewer neurons, turned phases, another activation, other attention.
 
-`quadlens.edit.ablate(model, frequencies=[5])`, and so on. The explorer's dials are these definitions, with the same
-draws for the same seed.
+`quadlens.edit.ablate(model, frequencies=[5])`, and so on. The explorer's dials are these
+definitions, with the same draws for the same seed.
 """
 
 from collections.abc import Collection
@@ -27,7 +27,14 @@ from quadlens.network.weights import Weights
 if TYPE_CHECKING:
     from quadlens.network.named import ModelLike
 
-__all__ = ["ablate", "jitter_phases", "jitter_weights", "mix_attention", "resample", "swap_activation"]
+__all__ = [
+    "ablate",
+    "jitter_phases",
+    "jitter_weights",
+    "mix_attention",
+    "resample",
+    "swap_activation",
+]
 
 Part = Literal["all", "abs", "identity"]
 Waves = Literal["all", "secondary", "primary"]
@@ -54,7 +61,8 @@ def ablate(
         frequencies: Drop the neurons that read one of these most.
         neurons: Drop these neurons. A dropped neuron stays, and writes nothing.
         keep: all of σ; abs, its even part (|x|/2 of ReLU); or identity, its odd part (x/2 of ReLU).
-        waves: all; primary, of each neuron only its own frequency; or secondary, that and twice that frequency.
+        waves: all; primary, of each neuron only its own frequency; or secondary, that and twice
+            that frequency.
         share: Drop each neuron with this probability.
         arc: Drop the neurons whose phase φ is in this share of the circle, from -π on.
         seed: Of `share`; the explorer drops the same neurons at the same seed.
@@ -82,18 +90,25 @@ def ablate(
         off |= chance < share
     if arc:
         off |= (anatomy.roles.phi + np.pi) / (2 * np.pi) % 1 < arc
-    changed = anatomy.model if waves == "all" else _with_waves(anatomy, np.zeros(config.d_mlp), waves)
+    changed = (
+        anatomy.model if waves == "all" else _with_waves(anatomy, np.zeros(config.d_mlp), waves)
+    )
     return _part_of(_scaled(changed, np.where(off, 0.0, 1.0)) if off.any() else changed, keep)
 
 
 @checked
 def jitter_phases(
-    model: "ModelLike", spread: float, *, frequencies: Collection[int] = (), carry: bool = True, seed: int = 1
+    model: "ModelLike",
+    spread: float,
+    *,
+    frequencies: Collection[int] = (),
+    carry: bool = True,
+    seed: int = 1,
 ) -> Weights:
     """Every neuron moved along the circle by `spread` radians times a normal draw.
 
-    φ_i moves by the draw and ψ_i by twice as much; a wave of m times the neuron's frequency turns by m times the draw,
-    as it would if all that the neuron reads were moved.
+    φ_i moves by the draw and ψ_i by twice as much; a wave of m times the neuron's frequency turns
+    by m times the draw, as it would if all that the neuron reads were moved.
 
     Args:
         model: A model with constant attention, a study, a path or the name of a bundled model.
@@ -109,12 +124,18 @@ def jitter_phases(
     anatomy = _anatomy(model)
     _check_range("spread", spread, 0.0, np.inf)
     normal, _, _ = _draws(anatomy.config.d_mlp, seed)
-    angle = np.where(_reading(anatomy, frequencies), spread * normal, 0.0) if frequencies else spread * normal
+    angle = (
+        np.where(_reading(anatomy, frequencies), spread * normal, 0.0)
+        if frequencies
+        else spread * normal
+    )
     return _with_waves(anatomy, angle, "all", carry)
 
 
 @checked
-def jitter_weights(model: "ModelLike", spread: float, *, frequencies: Collection[int] = (), seed: int = 1) -> Weights:
+def jitter_weights(
+    model: "ModelLike", spread: float, *, frequencies: Collection[int] = (), seed: int = 1
+) -> Weights:
     """What each neuron writes times exp(`spread` times a normal draw): uneven widths of the integral's rectangles.
 
     Args:
@@ -131,14 +152,17 @@ def jitter_weights(model: "ModelLike", spread: float, *, frequencies: Collection
     _check_range("spread", spread, 0.0, np.inf)
     _, normal, _ = _draws(anatomy.config.d_mlp, seed)
     gain = np.exp(spread * normal)
-    return _scaled(anatomy.model, np.where(_reading(anatomy, frequencies), gain, 1.0) if frequencies else gain)
+    return _scaled(
+        anatomy.model, np.where(_reading(anatomy, frequencies), gain, 1.0) if frequencies else gain
+    )
 
 
 @checked
 def resample(model: "ModelLike", neurons: int | None = None, *, seed: int = 1) -> Weights:
     """Neurons drawn from the model's with replacement, and what they write scaled so that the mean sum is the same.
 
-    If the hidden layer is a sum that stands for an integral, this is the same integral by random nodes.
+    If the hidden layer is a sum that stands for an integral, this is the same integral by random
+    nodes.
 
     Args:
         model: A model, a study, a path or the name of a bundled model.
@@ -173,11 +197,12 @@ def swap_activation(model: "ModelLike", activation: str) -> Weights:
 def mix_attention(model: "ModelLike", rate: float) -> Weights:
     """Every attention weight at (1 - rate) · its mean over all inputs + rate · what softmax makes it.
 
-    The result is another transformer: its residual stream knows which token stands where, so that heads that look the
-    same way at every input can bring each position's mean.
+    The result is another transformer: its residual stream knows which token stands where, so that
+    heads that look the same way at every input can bring each position's mean.
 
     Args:
-        model: A one-layer transformer with softmax attention, a study, a path or the name of a bundled model.
+        model: A one-layer transformer with softmax attention, a study, a path or the name of a
+            bundled model.
         rate: From 0, constant attention, to 1, the model as it is.
 
     >>> import quadlens
@@ -186,7 +211,12 @@ def mix_attention(model: "ModelLike", rate: float) -> Weights:
     """
     _check_range("rate", rate, 0.0, 1.0)
     anatomy = _anatomy(model)
-    params, layer, config, softmax = anatomy.model, anatomy.layer, anatomy.config, anatomy.config.softmax
+    params, layer, config, softmax = (
+        anatomy.model,
+        anatomy.layer,
+        anatomy.config,
+        anatomy.config.softmax,
+    )
     _check_one_layer(params)
     if softmax is None:
         raise BadConfig(
@@ -198,14 +228,21 @@ def mix_attention(model: "ModelLike", rate: float) -> Weights:
     # [position][head]: softmax's part of the weight, in the mean.
     means = np.zeros((len(streams), heads))
     means[:seen] = layer.mean_gates()
-    # As many heads more: what they, which look at nothing in particular, put on each position, and what they bring.
-    even = np.array(config.attention) + rate * softmax.scale / seen * (np.arange(len(streams)) < seen)
+    # As many heads more: what they, which look at nothing in particular, put on each position, and
+    # what they bring.
+    even = np.array(config.attention) + rate * softmax.scale / seen * (
+        np.arange(len(streams)) < seen
+    )
     if not even.all():
-        raise BadConfig("this mixture of a constant and softmax has weight 0 in the mean; it cannot be mixed further")
+        raise BadConfig(
+            "this mixture of a constant and softmax has weight 0 in the mean; it cannot be mixed further"
+        )
     w = {name: array.astype(np.float64) for name, array in params.tensors.items()}
     values = [np.einsum("td,hdk->htk", x, w["W_V"]) + w["b_V"][:, None] for x in streams]
     shares = (1 - rate) * means / even[:, None]
-    brought = np.concatenate([share[:, None, None] * value for share, value in zip(shares, values, strict=True)], 1)
+    brought = np.concatenate(
+        [share[:, None, None] * value for share, value in zip(shares, values, strict=True)], 1
+    )
     tokens = brought.shape[1]
     mixed = replace(
         config,
@@ -216,7 +253,8 @@ def mix_attention(model: "ModelLike", rate: float) -> Weights:
         n_ctx=len(streams),
         softmax=replace(softmax, scale=rate * softmax.scale),
     )
-    # Zeros where the old weights meet which token it is, and where the new heads meet anything else.
+    # Zeros where the old weights meet which token it is, and where the new heads meet anything
+    # else.
     new = {name: np.zeros(shape) for name, shape in mixed.shapes.items()}
     new["W_E"][:] = np.concatenate([np.eye(tokens), np.concatenate(streams)], axis=1)
     new["W_V"][heads:, :tokens] = brought
@@ -235,7 +273,9 @@ def mix_attention(model: "ModelLike", rate: float) -> Weights:
 
 def _anatomy(model: "ModelLike") -> Anatomy:
     study = study_of(model)
-    study.model.config.need_pairs("this network reads sequences of tokens; expected one that answers pairs")
+    study.model.config.need_pairs(
+        "this network reads sequences of tokens; expected one that answers pairs"
+    )
     return study.once(study_anatomy)
 
 
@@ -247,8 +287,9 @@ def _scaled(model: Weights, gain: Float[np.ndarray, " d_mlp"]) -> Weights:
 def as_transformer(collapsed: FloatTables) -> Weights:
     """A transformer that collapses to exactly these numbers, without rounding.
 
-    The residual stream is one-hot: a, b and the answer have p dimensions each. '=' reads a and b with weight 1 each and
-    adds nothing of its own, so that W_in holds U_a over U_b, W_U holds S_a over S_b over the identity.
+    The residual stream is one-hot: a, b and the answer have p dimensions each. '=' reads a and b
+    with weight 1 each and adds nothing of its own, so that W_in holds U_a over U_b, W_U holds S_a
+    over S_b over the identity.
     """
     p, d_mlp, width = collapsed.p, collapsed.d_mlp, 2 * collapsed.p
     config = Config(
@@ -266,7 +307,9 @@ def as_transformer(collapsed: FloatTables) -> Weights:
         b_token_offset=p,
         task=collapsed.task,
     )
-    weights = {name: np.zeros(shape) for name, shape in config.shapes.items() if name.startswith("W_")}
+    weights = {
+        name: np.zeros(shape) for name, shape in config.shapes.items() if name.startswith("W_")
+    }
     weights["W_E"][:width, :width] = np.eye(width)
     weights["W_V"][0, :width] = np.eye(width)
     weights["W_O"][0, :, :width] = np.eye(width)
@@ -303,7 +346,9 @@ def _reading(anatomy: Anatomy, frequencies: Collection[int]) -> Bool[np.ndarray,
     return np.isin(k_in, list(frequencies))
 
 
-def _with_waves(anatomy: Anatomy, angle: Float[np.ndarray, " d_mlp"], keep: Waves, carry: bool = True) -> Weights:
+def _with_waves(
+    anatomy: Anatomy, angle: Float[np.ndarray, " d_mlp"], keep: Waves, carry: bool = True
+) -> Weights:
     """Every neuron's waves turned, and only some of them kept; the collapsed model changes, so this is a new one."""
     collapsed, k_in, k_out = anatomy.collapsed, anatomy.roles.k_in, anatomy.roles.k_out
     task, p = anatomy.config.task, collapsed.p
@@ -360,7 +405,9 @@ def _part_of(model: Weights, keep: Part) -> Weights:
         return _scaled(_reconfigured(model, activation="abs"), np.full(count, 0.5))
     sign = 1.0 if keep == "abs" else -1.0
     both, ones = np.tile(np.arange(count), 2), np.ones(count)
-    return _with_neurons(model, both, np.concatenate([ones, -ones]), np.concatenate([ones, sign * ones]) / 2)
+    return _with_neurons(
+        model, both, np.concatenate([ones, -ones]), np.concatenate([ones, sign * ones]) / 2
+    )
 
 
 def _with_neurons(
@@ -371,12 +418,18 @@ def _with_neurons(
 ) -> Weights:
     """The model with these of its neurons, what each reads and writes times a factor."""
     _check_one_layer(model)
-    changed = {name: _times(model.tensors[name][..., neurons], read) for name in READING if name in model.tensors}
+    changed = {
+        name: _times(model.tensors[name][..., neurons], read)
+        for name in READING
+        if name in model.tensors
+    }
     changed["W_out"] = _times(model.W_out[neurons].T, written).T
     return Weights(replace(model.config, d_mlp=len(neurons)), **{**model.tensors, **changed})
 
 
-def _times(matrix: Float[np.ndarray, "*rows n"], factor: Float[np.ndarray, " n"]) -> Float[np.ndarray, "*rows n"]:
+def _times(
+    matrix: Float[np.ndarray, "*rows n"], factor: Float[np.ndarray, " n"]
+) -> Float[np.ndarray, "*rows n"]:
     """In the type the weights have, as long as that loses nothing: factors such as 0, -1 and ½ keep float32."""
     product = matrix.astype(np.float64) * factor
     narrow = product.astype(matrix.dtype)

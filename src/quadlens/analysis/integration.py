@@ -5,15 +5,16 @@ from dataclasses import dataclass
 from quadlens.base.display import short
 from quadlens.base.numbers import decimals, percent
 
-# R² from which on a formula may stand for the logits; below it the answers it gives say nothing about the network.
+# R² from which on a formula may stand for the logits; below it the answers it gives say nothing
+# about the network.
 STANDS_FOR_LOGITS = 0.9
-# How much less R² must be left when output phases are permuted; the share of answers that evenly spread nodes must
-# keep; and the share that nodes on half a period must not.
+# How much less R² must be left when output phases are permuted; the share of answers that evenly
+# spread nodes must keep; and the share that nodes on half a period must not.
 LOST, KEPT, BROKEN = 0.5, 0.99, 0.9
 # Circular R² from which on one phase is said to follow a multiple of another.
 CLEAR_RELATION = 0.9
-# Worst exact error of a rule, over its integral's mean size: from the first on the sum is no integral, below the second
-# it is one without a caveat.
+# Worst exact error of a rule, over its integral's mean size: from the first on the sum is no
+# integral, below the second it is one without a caveat.
 NO_INTEGRAL, GOOD_RULE = 1.0, 0.2
 
 
@@ -42,12 +43,14 @@ class Integration:
     All are None where no neuron reads and writes the same frequency, or without a lens.
 
     Attributes:
-        shared: R² of the logits of one function per frequency that its neurons share, read at phase φ and written at
-            2φ, nothing fitted to logits.
+        shared: R² of the logits of one function per frequency that its neurons share, read at phase
+            φ and written at 2φ, nothing fitted to logits.
         permuted: The same for networks whose output phases are permuted within each cluster.
-        even: Share of inputs whose answer stays when as many fresh neurons, spread evenly, take the clusters' place.
+        even: Share of inputs whose answer stays when as many fresh neurons, spread evenly, take the
+            clusters' place.
         half: The same with neurons on half a period.
-        right: Share of inputs that the shared functions alone answer right: about the task, and no part of the rule.
+        right: Share of inputs that the shared functions alone answer right: about the task, and no
+            part of the rule.
     """
 
     shared: float | None = None
@@ -77,7 +80,8 @@ class Integration:
              f"neurons on half a period keep less than {100 * BROKEN:g} %"),
         )  # fmt: skip
         return tuple(
-            Part(name, holds, words + ("" if holds else short), asked) for name, holds, words, short, asked in rows
+            Part(name, holds, words + ("" if holds else short), asked)
+            for name, holds, words, short, asked in rows
         )
 
     @property
@@ -104,7 +108,9 @@ class Integration:
         # What a formula answers that is far from the logits says nothing about the network.
         stands = self.shared is not None and self.shared >= STANDS_FOR_LOGITS
         right = (
-            f" The shared functions alone answer {percent(self.right or 0.0)} of the inputs right." if stands else ""
+            f" The shared functions alone answer {percent(self.right or 0.0)} of the inputs right."
+            if stands
+            else ""
         )
         return f"Its hidden layer {verdict}: {self.why}.{right}"
 
@@ -117,12 +123,17 @@ class Integration:
 def alone(r2: float, right: str) -> str:
     """What a formula with this R² does alone: its answers count only where it may stand for the logits.
 
-    Sums of cos(kw(a+b-c)) with positive coefficients answer everything right, whatever network they are fitted to.
+    Sums of cos(kw(a+b-c)) with positive coefficients answer everything right, whatever network they
+    are fitted to.
 
     >>> alone(0.98, "3,481 of 3,481 inputs right"), alone(0.32, "3,481 of 3,481 inputs right")
     (' and alone answers 3,481 of 3,481 inputs right', ', too little to stand for the logits')
     """
-    return f" and alone answers {right}" if r2 >= STANDS_FOR_LOGITS else ", too little to stand for the logits"
+    return (
+        f" and alone answers {right}"
+        if r2 >= STANDS_FOR_LOGITS
+        else ", too little to stand for the logits"
+    )
 
 
 def doubles(error: float) -> str:
@@ -131,5 +142,11 @@ def doubles(error: float) -> str:
     >>> doubles(0.1), doubles(0.4), doubles(2.3)
     ('the angle is doubled', 'the angle is doubled roughly', 'the angle is not doubled')
     """
-    how = "doubled" if error < GOOD_RULE else "doubled roughly" if error < NO_INTEGRAL else "not doubled"
+    how = (
+        "doubled"
+        if error < GOOD_RULE
+        else "doubled roughly"
+        if error < NO_INTEGRAL
+        else "not doubled"
+    )
     return f"the angle is {how}"

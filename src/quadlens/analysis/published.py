@@ -32,7 +32,9 @@ class Histogram:
 
     def __post_init__(self) -> None:
         if len(self.edges) != len(self.count) + 1 or not (np.diff(self.edges) > 0).all():
-            raise BadFile(f"a histogram of {len(self.count)} bins needs as many edges plus one, in order")
+            raise BadFile(
+                f"a histogram of {len(self.count)} bins needs as many edges plus one, in order"
+            )
 
     @property
     def total(self) -> float:
@@ -123,7 +125,9 @@ class PopulationSummary:
         return {
             "models": self.models,
             **dict(self.facts),
-            "number_of_key_frequencies": {str(number): models for number, models in self.key_counts},
+            "number_of_key_frequencies": {
+                str(number): models for number, models in self.key_counts
+            },
             "neurons_per_frequency_1_to_29": list(self.neurons_per_frequency),
             "histograms": bars,
         }
@@ -137,14 +141,16 @@ class Published:
         key_neurons: (key frequency, neurons) of its mainline model.
         variance_input: Histogram `freqstrength`.
         variance_output: Histogram `uoutstrength`.
-        r2: (all logits pizza, all logits clock, absolute-value part pizza, absolute-value part clock).
+        r2: (all logits pizza, all logits clock, absolute-value part pizza, absolute-value part
+            clock).
         C: (key frequency, C_k).
         D: (key frequency, D_k).
         angle_r2: R² of ψ = 2φ that its first key frequency exceeds.
         angle_widths: Mean and standard deviation of the gaps between its phases at that frequency.
         tables: `table_relative_error`, `table_abs_and_identity` and `table_relu`.
         population: Its 151 models.
-        doubled: The two shares of neurons whose secondary frequency is twice the primary, one per section.
+        doubled: The two shares of neurons whose secondary frequency is twice the primary, one per
+            section.
     """
 
     key_neurons: tuple[tuple[int, int], ...]
@@ -175,12 +181,20 @@ def read_published() -> Published:
         key_neurons=_pairs(main["neurons_per_key_frequency"]),
         variance_input=_histogram(bars["relu_input_variance_explained_by_key_frequency"]),
         variance_output=_histogram(bars["neuron_logit_map_variance_explained_by_key_frequency"]),
-        r2=(*(r2[part][form] for part in ("all_logits", "abs_component_only") for form in ("pizza", "clock")),),
+        r2=(
+            *(
+                r2[part][form]
+                for part in ("all_logits", "abs_component_only")
+                for form in ("pizza", "clock")
+            ),
+        ),
         C=_pairs(main["abs_coefficients_C"]),
         D=_pairs(main["id_coefficients_D"]),
         angle_r2=angles["r2_psi_vs_2phi_min"],
         angle_widths=(angles["interval_width_mean"], angles["interval_width_std"]),
-        tables=tuple((name, _table(table)) for name, table in main.items() if name.startswith("table_")),
+        tables=tuple(
+            (name, _table(table)) for name, table in main.items() if name.startswith("table_")
+        ),
         population=summary_of(population, population["models_counted_in_figures"]),
         doubled=(low, high),
     )
@@ -209,21 +223,29 @@ def summary_of(data: dict[str, Any], models: int) -> PopulationSummary:
     """A summary from JSON in the layout of published.json's `population`."""
     return PopulationSummary(
         models=models,
-        facts=tuple((name, value) for name, value in data.items() if isinstance(value, int | float)),
-        key_counts=tuple(sorted((int(n), int(count)) for n, count in data["number_of_key_frequencies"].items())),
+        facts=tuple(
+            (name, value) for name, value in data.items() if isinstance(value, int | float)
+        ),
+        key_counts=tuple(
+            sorted((int(n), int(count)) for n, count in data["number_of_key_frequencies"].items())
+        ),
         neurons_per_frequency=tuple(int(count) for count in data["neurons_per_frequency_1_to_29"]),
         histograms=tuple((name, _histogram(bins)) for name, bins in data["histograms"].items()),
     )
 
 
 def _shipped(name: str) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads((files(__name__.partition(".")[0]) / "data" / name).read_text(encoding="utf-8"))
+    value: dict[str, Any] = json.loads(
+        (files(__name__.partition(".")[0]) / "data" / name).read_text(encoding="utf-8")
+    )
     return value
 
 
 def _table(table: dict[str, Any]) -> PublishedTable:
     rows = table.get("rows", {key: value for key, value in table.items() if key != "frequencies"})
-    return PublishedTable(tuple(table["frequencies"]), tuple(rows), tuple(tuple(row) for row in rows.values()))
+    return PublishedTable(
+        tuple(table["frequencies"]), tuple(rows), tuple(tuple(row) for row in rows.values())
+    )
 
 
 def _pairs(values: dict[str, Any]) -> tuple[tuple[int, Any], ...]:
@@ -232,4 +254,6 @@ def _pairs(values: dict[str, Any]) -> tuple[tuple[int, Any], ...]:
 
 def _histogram(bins: list[dict[str, float]]) -> Histogram:
     edges = [bins[0]["lo"], *(bar["hi"] for bar in bins)]
-    return Histogram(np.array(edges, dtype=float), np.array([bar["count"] for bar in bins], dtype=float))
+    return Histogram(
+        np.array(edges, dtype=float), np.array([bar["count"] for bar in bins], dtype=float)
+    )

@@ -54,7 +54,11 @@ def check_argument(name: str, value: object, kind: Any) -> None:
     if None in wanted or any(_fits(value, _plain(option)) for option in options):
         return
     words = list(dict.fromkeys(text for text in wanted if text is not None and text != "None"))
-    remedy = f", as [{value}]" if isinstance(value, Integral) and _plain(options[0]) == "integers" else ""
+    remedy = (
+        f", as [{value}]"
+        if isinstance(value, Integral) and _plain(options[0]) == "integers"
+        else ""
+    )
     text = repr(value)
     raise WrongArgument(
         f"{name} = {text if len(text) <= 80 else text[:79] + '…'}: got {kind_of(value)}; "

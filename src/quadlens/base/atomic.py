@@ -51,7 +51,9 @@ def check_directory(path: Path) -> None:
         # What is not there yet will be made in the nearest directory that is.
         nearest = next(place for place in (path, *path.parents) if place.exists())
         made = tempfile.mkdtemp(dir=nearest, prefix=".probe.", suffix=TEMPORARY)
-        with contextlib.suppress(FileNotFoundError):  # another run took it for left over: it could be made
+        with contextlib.suppress(
+            FileNotFoundError
+        ):  # another run took it for left over: it could be made
             os.rmdir(made)
 
 
@@ -72,7 +74,9 @@ def refuse_package(path: Path) -> None:
     Raises:
         BadFile: when `path`, or what it links to, is the package's directory or inside it.
     """
-    if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(str(resources(__name__.partition(".")[0])))):
+    if Path(os.path.realpath(path)).is_relative_to(
+        os.path.realpath(str(resources(__name__.partition(".")[0])))
+    ):
         raise BadFile(
             f"cannot write {path}: it is inside the package quadlens, which is not changed; choose another place"
         )
@@ -87,14 +91,17 @@ def refuse_input(path: Path) -> None:
     kept = [input_at(path)] if not path.is_dir() else inputs_below(path)
     if kept and kept[0] is not None:
         where = f"it is {kept[0]}" if not path.is_dir() else f"it holds {kept[0]}"
-        raise BadFile(f"cannot write {path}: {where}, an input, which would be lost; give another name")
+        raise BadFile(
+            f"cannot write {path}: {where}, an input, which would be lost; give another name"
+        )
 
 
 def write_all_atomic(files: Mapping[Path, bytes]) -> None:
     """As `write_atomic` for files that belong together: none is renamed before all are written.
 
-    The last one says that all are there: an old one goes before anything is renamed and the new one comes at the end,
-    so that a process killed between two renames leaves it absent, never beside files of another time.
+    The last one says that all are there: an old one goes before anything is renamed and the new one
+    comes at the end, so that a process killed between two renames leaves it absent, never beside
+    files of another time.
 
     Raises:
         BadFile: when one cannot be written; then none is.
@@ -123,7 +130,10 @@ def write_together(directory: Path, files: Iterable[tuple[Path, bytes]]) -> list
     """
     make_directory(directory)
     paths: list[Path] = []
-    with _refused(f"cannot write into {directory}", NOTHING), temporary_directory(directory / "files") as place:
+    with (
+        _refused(f"cannot write into {directory}", NOTHING),
+        temporary_directory(directory / "files") as place,
+    ):
         for path, content in files:
             _check_target(path)
             _write(place / str(len(paths)), content)
@@ -137,7 +147,9 @@ def write_together(directory: Path, files: Iterable[tuple[Path, bytes]]) -> list
 
 def clear_left_over(directory: Path) -> None:
     """Remove what killed writers left in a directory: temporary files and directories that nobody holds."""
-    with contextlib.suppress(OSError):  # a directory that is not there, or not ours, has nothing to clear
+    with contextlib.suppress(
+        OSError
+    ):  # a directory that is not there, or not ours, has nothing to clear
         # All names first: not every file system lists what is left while entries go.
         for entry in list(os.scandir(directory)):
             if not (entry.name.startswith(".") and entry.name.endswith(TEMPORARY)):
@@ -158,7 +170,9 @@ def temporary_directory(target: Path) -> Iterator[Path]:
     """A fresh directory beside `target`, held while the block runs; what is left of it after that is removed."""
     clear_left_over(target.parent)
     while True:
-        made = tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name[:100]}.", suffix=TEMPORARY)
+        made = tempfile.mkdtemp(
+            dir=target.parent, prefix=f".{target.name[:100]}.", suffix=TEMPORARY
+        )
         with contextlib.suppress(FileNotFoundError):  # cleared by another before it was held
             held = _hold(made)
             break

@@ -11,7 +11,8 @@ LONGEST_REPR = 199
 LONGEST_INNER = 119
 LONGEST_TUPLE, LONGEST_WORD = 4, 40
 C = TypeVar("C", bound=type)
-# Characters that do something to a terminal: C0 and C1 but tab and newline, and those that turn the direction of text.
+# Characters that do something to a terminal: C0 and C1 but tab and newline, and those that turn the
+# direction of text.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -33,7 +34,9 @@ class Displayed(ABC):
 
     def __repr__(self) -> str:
         """`Type(name=value, …)` in under 200 characters."""
-        words = ", ".join(f"{name}={value}" if name else str(value) for name, value in self._facts().items())
+        words = ", ".join(
+            f"{name}={value}" if name else str(value) for name, value in self._facts().items()
+        )
         return _cut(printable(f"{type(self).__name__}({words})"))
 
     def _repr_html_(self) -> str:

@@ -1,6 +1,7 @@
 """What a room knows of the door (`quadlens/__init__.py`): it makes a study of anything, and it names parts.
 
-The door opens when the package is imported. A room that calls it imports nothing for it, and no reader.
+The door opens when the package is imported. A room that calls it imports nothing for it, and no
+reader.
 """
 
 from collections.abc import Callable
@@ -17,11 +18,13 @@ class Door:
     """What the door does for the rooms; `quadlens/__init__.py` replaces all of it.
 
     Attributes:
-        study_of: Makes a study of anything that stands for a network, under a name where one is given.
+        study_of: Makes a study of anything that stands for a network, under a name where one is
+            given.
         read: Reads another program's checkpoint, where its activation may have to be said.
         checker: The program that checks certificates, which shares no code with this one.
         load: Loads a module that a list names: a figure, a command, what a help text lists.
-        part_named: Finds the function that computes a part by the name that users write after `study.`.
+        part_named: Finds the function that computes a part by the name that users write after
+            `study.`.
         parts: Each part by that name: the module and the name of its function.
         methods: The same of functions that take more than the study.
     """

@@ -12,7 +12,8 @@ class QuadlensError(Exception):
     """Something a user gave does not fit; the message says what came, what was expected and what to do.
 
     Attributes:
-        settings: Names of the arguments to give, change or leave out; the command line says which flags they are.
+        settings: Names of the arguments to give, change or leave out; the command line says which
+            flags they are.
     """
 
     def __init__(self, message: str = "", *, settings: Sequence[str] = ()) -> None:
@@ -70,10 +71,16 @@ def refusals_of_a_check(model_path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        wanted = "a model's file" if error.filename == model_path else "a certificate that certify wrote"
-        raise BadFile(f"{error.filename}: {(error.strerror or str(error)).lower()}; give {wanted}") from None
+        wanted = (
+            "a model's file" if error.filename == model_path else "a certificate that certify wrote"
+        )
+        raise BadFile(
+            f"{error.filename}: {(error.strerror or str(error)).lower()}; give {wanted}"
+        ) from None
     except ValueError as error:
-        raise BadConfig(f"{error}; choose another limit", settings=("max_seconds", "max_memory")) from None
+        raise BadConfig(
+            f"{error}; choose another limit", settings=("max_seconds", "max_memory")
+        ) from None
 
 
 class WrongArgument(QuadlensError, TypeError):
@@ -87,7 +94,11 @@ def kind_of(value: object) -> str:
     ('an int', 'a str', 'None')
     """
     name = type(value).__name__
-    return "None" if value is None else f"{'an' if name[0] in 'aeioAEIO' or name == 'ndarray' else 'a'} {name}"
+    return (
+        "None"
+        if value is None
+        else f"{'an' if name[0] in 'aeioAEIO' or name == 'ndarray' else 'a'} {name}"
+    )
 
 
 def a_path(value: Any) -> Path:
@@ -113,4 +124,6 @@ class MissingExtra(QuadlensError):
 
     def __init__(self, what: str, extra: str) -> None:
         """Say which extra has the feature `what`."""
-        super().__init__(f"{what} needs the extra '{extra}'. Install it with: pip install 'quadlens[{extra}]'")
+        super().__init__(
+            f"{what} needs the extra '{extra}'. Install it with: pip install 'quadlens[{extra}]'"
+        )

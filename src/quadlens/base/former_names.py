@@ -4,7 +4,10 @@ import sys
 
 # Old name → new name and the reason.
 FORMER_NAMES = {
-    "mainline": ("pizza", "it is not the mainline model of the paper; `original` is that one, trained again"),
+    "mainline": (
+        "pizza",
+        "it is not the mainline model of the paper; `original` is that one, trained again",
+    ),
 }
 _told: set[str] = set()
 
@@ -17,7 +20,8 @@ def current_name(name: str, *, quiet: bool = False) -> str:
 
     Args:
         name: A bundled name, or a path.
-        quiet: Say nothing on stderr, now and later; otherwise an old name is explained once per process.
+        quiet: Say nothing on stderr, now and later; otherwise an old name is explained once per
+            process.
     """
     if name not in FORMER_NAMES:
         return name

@@ -43,7 +43,9 @@ def watched(time_limit: float | None = None, progress: Progress | None = None) -
         BadConfig: when the limit is no number of seconds.
     """
     if time_limit is not None and not 0 <= time_limit < math.inf:
-        raise BadConfig(f"a time limit of {time_limit} seconds; expected a finite number, 0 or more")
+        raise BadConfig(
+            f"a time limit of {time_limit} seconds; expected a finite number, 0 or more"
+        )
     ends = math.inf if time_limit is None else time.monotonic() + time_limit
     before = _WATCH.set(_Watch(ends, progress or _NOBODY.tell))
     try:

@@ -11,8 +11,8 @@ from typing import Literal
 
 # What stands where a number has no meaning.
 NONE = "–"
-# Python refuses to write integers of more than 4,300 digits. A certificate's margin has fewer than 4,000; the checker
-# writes them all, and statements have to agree.
+# Python refuses to write integers of more than 4,300 digits. A certificate's margin has fewer than
+# 4,000; the checker writes them all, and statements have to agree.
 LARGEST_WRITTEN_OUT = 10**4000
 Direction = Literal["nearest", "down", "up"]
 _PRECISION = threading.RLock()
@@ -31,7 +31,9 @@ def precision(bits: int) -> Iterator[None]:
         yield
 
 
-def decimals(value: float | Fraction | None, digits: int = 3, towards: Direction = "nearest") -> str:
+def decimals(
+    value: float | Fraction | None, digits: int = 3, towards: Direction = "nearest"
+) -> str:
     """So many digits after the point; a dash for None, and significant digits where too many stand before the point.
 
     >>> decimals(2 / 3), decimals(Fraction(2, 3), 3, "down"), decimals(None)
@@ -46,7 +48,13 @@ def decimals(value: float | Fraction | None, digits: int = 3, towards: Direction
     if not -LARGEST_WRITTEN_OUT < value < LARGEST_WRITTEN_OUT:
         return significant(value, towards, 12)
     scaled = Fraction(value) * 10**digits
-    whole = math.floor(scaled) if towards == "down" else math.ceil(scaled) if towards == "up" else round(scaled)
+    whole = (
+        math.floor(scaled)
+        if towards == "down"
+        else math.ceil(scaled)
+        if towards == "up"
+        else round(scaled)
+    )
     text = f"{abs(whole):0{digits + 1}d}"
     return f"{'-' if whole < 0 else ''}{text[: len(text) - digits]}{'.' if digits else ''}{text[len(text) - digits :]}"
 
@@ -99,7 +107,9 @@ def between(lower: float, upper: float, digits: int) -> str:
     return decimals(lower + (upper - lower) / 2, digits)
 
 
-def significant(value: float | Fraction | None, towards: Direction = "nearest", digits: int = 6) -> str:
+def significant(
+    value: float | Fraction | None, towards: Direction = "nearest", digits: int = 6
+) -> str:
     """At most so many significant digits; a lower bound is rounded down and an upper bound up, so that it stays one.
 
     >>> significant(2 / 3), significant(2 / 3, "down"), significant(Fraction(1, 3), "up"), significant(0.5)
@@ -174,7 +184,11 @@ def listed(numbers: tuple[int, ...]) -> str:
     ('5, 9 and 11', '5', 'none')
     """
     words = [str(number) for number in numbers]
-    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + (" and " if words else "none") + "".join(words[-1:])
+    return (
+        words[0]
+        if len(words) == 1
+        else ", ".join(words[:-1]) + (" and " if words else "none") + "".join(words[-1:])
+    )
 
 
 def counted(number: int, noun: str) -> str:

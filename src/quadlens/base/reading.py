@@ -1,7 +1,8 @@
 """Files from outside, and the JSON and TOML in them: measured before anything is made of them.
 
-Every reader of either comes here: a document is no deeper than `MAX_DEPTH` and its numbers no longer than `MAX_DIGITS`,
-so that whoever walks, prints or converts it afterwards needs no care of its own.
+Every reader of either comes here: a document is no deeper than `MAX_DEPTH` and its numbers no
+longer than `MAX_DIGITS`, so that whoever walks, prints or converts it afterwards needs no care of
+its own.
 
 What is read while `keeping_inputs` lasts is an input, and `model.atomic` replaces no input.
 """
@@ -79,7 +80,11 @@ def input_at(path: Path) -> Path | None:
 def inputs_below(directory: Path) -> list[Path]:
     """The inputs that lie in a directory."""
     inside = os.path.realpath(directory)
-    return [path for path in _INPUTS.get().files.values() if Path(os.path.realpath(path)).is_relative_to(inside)]
+    return [
+        path
+        for path in _INPUTS.get().files.values()
+        if Path(os.path.realpath(path)).is_relative_to(inside)
+    ]
 
 
 def _identity(about: os.stat_result) -> tuple[int, int]:
@@ -87,7 +92,12 @@ def _identity(about: os.stat_result) -> tuple[int, int]:
 
 
 def read_limited(
-    path: Path, limit: int, cannot: str = "cannot read", *, may_be_empty: bool = False, replaceable: bool = False
+    path: Path,
+    limit: int,
+    cannot: str = "cannot read",
+    *,
+    may_be_empty: bool = False,
+    replaceable: bool = False,
 ) -> bytes:
     """The bytes of a regular file of at most `limit` bytes; a pipe or a device, which may never end, is refused.
 
@@ -103,7 +113,9 @@ def read_limited(
     """
     try:
         # Opening a pipe without a writer would wait for one.
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        descriptor = os.open(
+            path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        )
         with os.fdopen(descriptor, "rb") as stream:
             about = os.fstat(stream.fileno())
             if not stat.S_ISREG(about.st_mode):
@@ -131,7 +143,8 @@ def parse_json(content: bytes | str, where: str, *, strict: bool = False) -> Any
     Args:
         content: The text, as UTF-8 where it is bytes.
         where: What it is, as the subject of a sentence.
-        strict: Also refuse what two readers could understand in two ways: a key that stands twice, NaN and infinity.
+        strict: Also refuse what two readers could understand in two ways: a key that stands twice,
+            NaN and infinity.
 
     Raises:
         BadFile: when it is not JSON, too deep, or has a number too long to be one.

@@ -17,19 +17,24 @@ def parse_dataclass(cls: type[T], data: Any, where: str) -> T:
     """Build `cls` from `data`; `where` names the source in the message.
 
     Raises:
-        BadConfig: with every problem found, not only the first; also when `cls` itself refuses the values.
+        BadConfig: with every problem found, not only the first; also when `cls` itself refuses the
+            values.
     """
     if not isinstance(data, Mapping) or not all(isinstance(key, str) for key in data):
         raise BadConfig(f"{where}: expected names with values, got {type(data).__name__}")
     hints = get_type_hints(cls)
     fields = {field.name: field for field in dataclasses.fields(cls) if field.init}  # type: ignore[arg-type]
     problems = [
-        f"unknown key {key[:80]!r} (known keys: {', '.join(sorted(fields))})" for key in sorted(set(data) - set(fields))
+        f"unknown key {key[:80]!r} (known keys: {', '.join(sorted(fields))})"
+        for key in sorted(set(data) - set(fields))
     ]
     values: dict[str, Any] = {}
     for name, field in fields.items():
         if name not in data:
-            if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            if (
+                field.default is dataclasses.MISSING
+                and field.default_factory is dataclasses.MISSING
+            ):
                 problems.append(f"missing key {name!r}")
             continue
         try:
@@ -118,7 +123,9 @@ def _coerce_union(options: tuple[Any, ...], value: Any) -> Any:
             return _coerce(option, value)
         except (TypeError, BadConfig):
             continue
-    names = " or ".join("null" if o is type(None) else getattr(o, "__name__", str(o)) for o in options)
+    names = " or ".join(
+        "null" if o is type(None) else getattr(o, "__name__", str(o)) for o in options
+    )
     raise TypeError(f"expected {names}, got {type(value).__name__}")
 
 

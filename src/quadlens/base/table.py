@@ -36,7 +36,8 @@ class Table:
         left: Columns of words; the others are numbers and stand to the right.
         dim: Columns in the background: on a page and in a terminal, the paper's.
         caption: Below it.
-        groups: (name, columns) of neighbouring columns with a name of their own, from the first column on; "" for none.
+        groups: (name, columns) of neighbouring columns with a name of their own, from the first
+            column on; "" for none.
     """
 
     title: str
@@ -55,15 +56,20 @@ class Table:
     def to_markdown(self) -> str:
         """A header, a rule and one line per row."""
         lines = [self.header, ["---"] * len(self.header), *self.rows]
-        return "\n".join("| " + " | ".join(text.replace("|", "\\|") for text in line) + " |" for line in lines)
+        return "\n".join(
+            "| " + " | ".join(text.replace("|", "\\|") for text in line) + " |" for line in lines
+        )
 
     def to_html(self) -> str:
         """A table with a header; the first column heads its rows. Cells are text, whatever they hold.
 
-        Columns in the background have the class `dim`, columns of words other than the first the class `words`.
+        Columns in the background have the class `dim`, columns of words other than the first the
+        class `words`.
         """
         places = range(len(self.header))
-        marks = ["dim" if n in self.dim else "words" if n and n in self.left else "" for n in places]
+        marks = [
+            "dim" if n in self.dim else "words" if n and n in self.left else "" for n in places
+        ]
         starts = [sum(size for _, size in self.groups[:n]) for n in range(len(self.groups))]
         groups = [
             _head(name, "colgroup", marks[start], f' colspan="{size}"')
@@ -73,7 +79,10 @@ class Table:
         lines = ["".join(line) for line in (groups, head) if line]
         body = []
         for row in self.rows:
-            cells = [f"<td{_class(mark)}>{html.escape(cell)}</td>" for mark, cell in zip(marks, row, strict=True)]
+            cells = [
+                f"<td{_class(mark)}>{html.escape(cell)}</td>"
+                for mark, cell in zip(marks, row, strict=True)
+            ]
             body.append(f'<th scope="row">{html.escape(row[0])}</th>{"".join(cells[1:])}')
         top, bottom = ("".join(f"<tr>{line}</tr>\n" for line in many) for many in (lines, body))
         return f"<table>\n<thead>\n{top}</thead>\n<tbody>\n{bottom}</tbody>\n</table>"
@@ -85,14 +94,21 @@ class Table:
         return self.to_html().replace("<table>", f"<table>{title}", 1) + below
 
     def to_latex(self, label: str | None = None) -> str:
-        """A booktabs tabular; with a label a whole table, the title its caption. A cell with $ is LaTeX already."""
+        """A booktabs tabular; with a label a whole table, the title its caption.
+
+        A cell with $ is LaTeX already.
+        """
         places = range(len(self.header))
         rule = min(self.dim, default=0)
-        columns = "".join(("|" if rule == n > 0 else "") + ("l" if n in self.left else "c") for n in places)
+        columns = "".join(
+            ("|" if rule == n > 0 else "") + ("l" if n in self.left else "c") for n in places
+        )
         lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule"]
         if self.groups:
             starts = [1 + sum(size for _, size in self.groups[:n]) for n in range(len(self.groups))]
-            heads = [rf"\multicolumn{{{size}}}{{c}}{{{_latex(name)}}}" for name, size in self.groups]
+            heads = [
+                rf"\multicolumn{{{size}}}{{c}}{{{_latex(name)}}}" for name, size in self.groups
+            ]
             rules = [
                 rf"\cmidrule(lr){{{start}-{start + size - 1}}}"
                 for start, (name, size) in zip(starts, self.groups, strict=True)
@@ -104,7 +120,12 @@ class Table:
         lines += [r"\bottomrule", r"\end{tabular}"]
         if label is not None:
             inside = [
-                f"    {line}" for line in [r"\centering", *lines, rf"\caption{{\label{{{label}}}{_latex(self.title)}}}"]
+                f"    {line}"
+                for line in [
+                    r"\centering",
+                    *lines,
+                    rf"\caption{{\label{{{label}}}{_latex(self.title)}}}",
+                ]
             ]
             lines = [r"\begin{table}", *inside, r"\end{table}"]
         return "\n".join([*lines, ""])
@@ -115,9 +136,18 @@ class Table:
 
         columns = [[row[index] for row in self.rows] for index in range(len(self.header))]
         names = [_name_lines(name, cells) for name, cells in zip(self.header, columns, strict=True)]
-        widths = [max(map(_width, (*lines, *cells))) for lines, cells in zip(names, columns, strict=True)]
+        widths = [
+            max(map(_width, (*lines, *cells))) for lines, cells in zip(names, columns, strict=True)
+        ]
         # Closer together only where that makes it whole.
-        gap = next((gap for gap in (GAP, 1) if len(fitting_parts(widths, self.labels, console.width, gap)) == 1), GAP)
+        gap = next(
+            (
+                gap
+                for gap in (GAP, 1)
+                if len(fitting_parts(widths, self.labels, console.width, gap)) == 1
+            ),
+            GAP,
+        )
         for number, part in enumerate(fitting_parts(widths, self.labels, console.width, gap)):
             if number:
                 console.print()
@@ -125,15 +155,22 @@ class Table:
             visible = [*range(self.labels), *part]
             height = max(len(names[index]) for index in visible)
             heads = [[""] * (height - len(lines)) + lines for lines in names]
-            lines = [[heads[index][level] for index in range(len(self.header))] for level in range(height)]
+            lines = [
+                [heads[index][level] for index in range(len(self.header))]
+                for level in range(height)
+            ]
             for level, cells in enumerate([*lines, *self.rows]):
                 text = Text(style="bold" if level < height else "")
                 for index in visible:
                     space = " " * (widths[index] - _width(cells[index]))
                     padded = cells[index] + space if index in self.left else space + cells[index]
-                    text.append(" " * (gap if index != visible[0] else 1) + padded, "dim" if index in self.dim else "")
+                    text.append(
+                        " " * (gap if index != visible[0] else 1) + padded,
+                        "dim" if index in self.dim else "",
+                    )
                 text.rstrip()
-                # Past the edge rather than broken: only where a single column is wider than the terminal.
+                # Past the edge rather than broken: only where a single column is wider than the
+                # terminal.
                 console.print(text, soft_wrap=True)
         if self.caption:
             console.print(Text(" " + self.caption, style="dim italic"))
@@ -169,7 +206,11 @@ def as_dict(columns: Sequence[Column], row: Any) -> dict[str, Any]:
 
 
 def as_table(
-    title: str, columns: Sequence[Column], rows: Sequence[Any], order: Sequence[str] = (), **options: Any
+    title: str,
+    columns: Sequence[Column],
+    rows: Sequence[Any],
+    order: Sequence[str] = (),
+    **options: Any,
 ) -> Table:
     """Rows as a table, its columns in the order of these headers, or of the list.
 

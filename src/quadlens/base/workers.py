@@ -20,8 +20,8 @@ def available_cores() -> int:
 def deaf_to_interrupts() -> Iterator[None]:
     """Processes started inside ignore SIGINT from their first instruction on: no stack traces while they import.
 
-    A signal that is ignored stays ignored in a new process; a handler would be lost. Outside the main thread, where
-    Python does not let signals be set, nothing changes.
+    A signal that is ignored stays ignored in a new process; a handler would be lost. Outside the
+    main thread, where Python does not let signals be set, nothing changes.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -36,7 +36,9 @@ def deaf_to_interrupts() -> Iterator[None]:
 @contextlib.contextmanager
 def stops_call(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
     """Ctrl-C and SIGTERM call `handler` inside; `signal.default_int_handler` raises KeyboardInterrupt."""
-    previous = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    previous = {
+        number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         yield
     finally:

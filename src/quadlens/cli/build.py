@@ -16,51 +16,80 @@ def command(
     p: Annotated[int | None, typer.Option("--p", help="Modulus, odd; 59 if left out.")] = None,
     keys: Annotated[
         str | None,
-        typer.Option("--keys", help="Key frequencies, separated by commas; 3,5,7 if left out, others for small p."),
+        typer.Option(
+            "--keys",
+            help="Key frequencies, separated by commas; 3,5,7 if left out, others for small p.",
+        ),
     ] = None,
     neurons: Annotated[
-        int | None, typer.Option("--neurons", help="Neurons in all, shared out over the keys; 512 if left out.")
+        int | None,
+        typer.Option(
+            "--neurons", help="Neurons in all, shared out over the keys; 512 if left out."
+        ),
     ] = None,
     jitter: Annotated[
         float | None,
-        typer.Option("--jitter", help="Standard deviation of noise on the phases, radians; 0 if left out."),
+        typer.Option(
+            "--jitter", help="Standard deviation of noise on the phases, radians; 0 if left out."
+        ),
     ] = None,
     noise: Annotated[
         float | None,
-        typer.Option("--noise", help="Noise on every weight, as a share of its tensor's RMS; 0 if left out."),
+        typer.Option(
+            "--noise", help="Noise on every weight, as a share of its tensor's RMS; 0 if left out."
+        ),
     ] = None,
     missing: Annotated[
-        float | None, typer.Option("--missing", help="Share of the circle that has no phases; 0 if left out.")
+        float | None,
+        typer.Option("--missing", help="Share of the circle that has no phases; 0 if left out."),
     ] = None,
-    scale: Annotated[float | None, typer.Option("--scale", help="Size of the logits, C_k; 10 if left out.")] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Seed of jitter and noise; 0 if left out.")] = None,
+    scale: Annotated[
+        float | None, typer.Option("--scale", help="Size of the logits, C_k; 10 if left out.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Seed of jitter and noise; 0 if left out.")
+    ] = None,
     architecture: Annotated[
         Literal["transformer", "mlp"] | None,
-        typer.Option("--architecture", help="Which kind of model holds the weights; transformer if left out."),
+        typer.Option(
+            "--architecture", help="Which kind of model holds the weights; transformer if left out."
+        ),
     ] = None,
     plant: Annotated[
-        str | None, typer.Option("--plant", help="Change one neuron so that the input A,B alone is wrong (mlp only).")
+        str | None,
+        typer.Option(
+            "--plant", help="Change one neuron so that the input A,B alone is wrong (mlp only)."
+        ),
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option("--from", metavar="MODEL", help="A trained model, to be written with few numbers; none by hand."),
+        typer.Option(
+            "--from",
+            metavar="MODEL",
+            help="A trained model, to be written with few numbers; none by hand.",
+        ),
     ] = None,
     constant: Annotated[
         bool | None,
-        typer.Option(help="With --from: one constant that the neurons of a frequency share; on if left out."),
+        typer.Option(
+            help="With --from: one constant that the neurons of a frequency share; on if left out."
+        ),
     ] = None,
     double: Annotated[
-        bool | None, typer.Option(help="With --from: one double wave that they share; on if left out.")
+        bool | None,
+        typer.Option(help="With --from: one double wave that they share; on if left out."),
     ] = None,
     embedding: Annotated[
-        bool | None, typer.Option(help="With --from: amplitudes of their own for a and b; on if left out.")
+        bool | None,
+        typer.Option(help="With --from: amplitudes of their own for a and b; on if left out."),
     ] = None,
 ) -> None:
     """Write a pizza model by hand: equally spaced phases, no training. Or a trained model with few numbers (--from).
 
-    --from fits a network of few numbers to a trained one's weights by least squares: the explanation as a network. It
-    has the frequencies, the group of each neuron with φ, ρ and ω, what the neurons of a frequency share, and the
-    planes of the residual stream in which each frequency lies; nothing is fitted to logits. Every command takes it.
+    --from fits a network of few numbers to a trained one's weights by least squares: the
+    explanation as a network. It has the frequencies, the group of each neuron with φ, ρ and ω, what
+    the neurons of a frequency share, and the planes of the residual stream in which each frequency
+    lies; nothing is fitted to logits. Every command takes it.
     """
     check_model_name(output)
     recipe = _given(
@@ -77,13 +106,17 @@ def command(
     fitted = _given(constant=constant, double=double, embedding=embedding)
     by_hand = [*recipe, *_given(plant=plant)]
     if model is not None and by_hand:
-        raise BadConfig(f"{_are_for(by_hand)} models by hand and --from for fitted ones; give one or the other")
+        raise BadConfig(
+            f"{_are_for(by_hand)} models by hand and --from for fitted ones; give one or the other"
+        )
     if model is not None:
         _fitted(out, model, output, fitted)
         return
     if fitted:
         flags = [name if value else f"no-{name}" for name, value in fitted.items()]
-        raise BadConfig(f"{_are_for(flags)} a network fitted to a trained one; name that with --from MODEL")
+        raise BadConfig(
+            f"{_are_for(flags)} a network fitted to a trained one; name that with --from MODEL"
+        )
     from quadlens.network.handmade import default_keys, plant_error
     from quadlens.network.native import sha256
     from quadlens.network.of_study import build, save
@@ -93,12 +126,20 @@ def command(
         tokens = [int(word) for word in plant.split(",") if word.isdecimal()]
         planter = {"mlp": plant_error}.get(architecture or "")
         if len(tokens) != 2 or planter is None:
-            raise BadConfig(f"--plant {plant!r}: expected two numbers like 3,5, and --architecture mlp")
+            raise BadConfig(
+                f"--plant {plant!r}: expected two numbers like 3,5, and --architecture mlp"
+            )
         built = planter(built, *tokens)
     save(built, output)
     modulus, d_mlp = built.config.p, built.config.d_mlp
     key_list = recipe.get("keys", default_keys(modulus))
-    value = {"output": str(output), "p": modulus, "d_mlp": d_mlp, "keys": list(key_list), "sha256": sha256(built)}
+    value = {
+        "output": str(output),
+        "p": modulus,
+        "d_mlp": d_mlp,
+        "keys": list(key_list),
+        "sha256": sha256(built),
+    }
     listed = ",".join(map(str, key_list))
     out.say(value, f"wrote {output}: p = {modulus}, {d_mlp} neurons, keys {listed}")
 
@@ -129,7 +170,11 @@ def _fitted(out: Output, model: str, output: Path, options: dict[str, bool]) -> 
     small = parameterise(network, **options)
     save(small, output)
     tables = small.model.collapse()
-    before, after, r2 = network.once(evaluation_of), evaluate(tables), logit_r2(tables, layer_of(network))
+    before, after, r2 = (
+        network.once(evaluation_of),
+        evaluate(tables),
+        logit_r2(tables, layer_of(network)),
+    )
     numbers = asdict(small.numbers)
     value = {
         "model": model,

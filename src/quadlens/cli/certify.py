@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     Render = Callable[[Console], None]
 
-# What is said of each strategy, in `frontier.csv` and `frontier.json`: keys of the JSON of `certify`, and two more.
+# What is said of each strategy, in `frontier.csv` and `frontier.json`: keys of the JSON of
+# `certify`, and two more.
 COLUMNS = (
     *("strategy", "verdict", "certified_share", "margin_lower_bound", "flops", "collapse_flops"),
     *("cost_share", "cost_share_beyond_collapse", "seconds", "reason"),
@@ -32,7 +33,10 @@ class Help(Command):
         """Add one sentence per strategy to the command's own text."""
         from quadlens.proofs.pairs import STRATEGIES
 
-        known = [f"{facts.name}: {facts.description}" for facts in (strategy.facts for strategy in STRATEGIES.values())]
+        known = [
+            f"{facts.name}: {facts.description}"
+            for facts in (strategy.facts for strategy in STRATEGIES.values())
+        ]
         words = "cells: networks on sequences, whatever the strategy: each step of decoding by cells of what it reads."
         self.help = "\n\n".join([(self.help or "").strip(), "Strategies:", *known, words])
         super().format_help(ctx, formatter)
@@ -46,27 +50,40 @@ def command(
         typer.Option("--strategy", help="How to prove it; the strategies are listed above."),
     ] = "auto",
     all_strategies: Annotated[
-        bool, typer.Option("--all", help="Run every strategy; -o is a directory, for CSV, JSON and figures.")
+        bool,
+        typer.Option(
+            "--all", help="Run every strategy; -o is a directory, for CSV, JSON and figures."
+        ),
     ] = False,
     time_limit: Annotated[
         float | None,
-        typer.Option("--time-limit", metavar="S", min=0, help="Stop after S seconds with what is proved so far."),
+        typer.Option(
+            "--time-limit",
+            metavar="S",
+            min=0,
+            help="Stop after S seconds with what is proved so far.",
+        ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="CERT|DIR", help="Where to write the certificate (JSON)."),
+        typer.Option(
+            "--output", "-o", metavar="CERT|DIR", help="Where to write the certificate (JSON)."
+        ),
     ] = None,
 ) -> None:
     """Prove that a model answers its task (a + b mod p, say) on all inputs, and write the proof to a certificate.
 
-    Verdict and exit code: CERTIFIED 0 (all inputs proved right), PARTLY 1 (some), UNPROVED 1 (none). A network on
-    sequences is decided on every word of its task, however many there are; WRONG 1 comes with an input that it
-    answers wrong. With -o the checker's first stage, and a short proof, is checked before the file is written: what
-    it rejects is said, nothing is written, and the exit code is 2.
+    Verdict and exit code: CERTIFIED 0 (all inputs proved right), PARTLY 1 (some), UNPROVED 1
+    (none). A network on sequences is decided on every word of its task, however many there are;
+    WRONG 1 comes with an input that it answers wrong. With -o the checker's first stage, and a
+    short proof, is checked before the file is written: what it rejects is said, nothing is written,
+    and the exit code is 2.
     """
     if all_strategies:
         if time_limit is not None:
-            raise typer.BadParameter("it is for one strategy, and --all runs each", param_hint="'--time-limit'")
+            raise typer.BadParameter(
+                "it is for one strategy, and --all runs each", param_hint="'--time-limit'"
+            )
         _by_every_strategy(model, strategy, output, out)
         return
     from quadlens.base.atomic import check_writable
@@ -83,7 +100,9 @@ def command(
         if loaded.config.on_sequences:
             certificate, value, render = _certified_words(out, model, loaded, digest, strategy)
         else:
-            certificate, value, render = _certified_pairs(out, model, loaded, digest, strategy, output is not None)
+            certificate, value, render = _certified_pairs(
+                out, model, loaded, digest, strategy, output is not None
+            )
     if output is not None and certificate.verdict != "UNPROVED":
         content = Path(file).read_bytes()
         certificate.save(output, out.note, content)
@@ -116,10 +135,25 @@ def _certified_pairs(
         if value["reason"]:
             console.print(f"reason: {value['reason']}", markup=False)
         if value["float32_reason"]:
-            console.print(f"nothing is claimed about float32 execution: {value['float32_reason']}", markup=False)
-        hidden = ("verdict", "statement", "reason", "float32_reason", "witnesses", "tied", "terms", "worst_inputs")
+            console.print(
+                f"nothing is claimed about float32 execution: {value['float32_reason']}",
+                markup=False,
+            )
+        hidden = (
+            "verdict",
+            "statement",
+            "reason",
+            "float32_reason",
+            "witnesses",
+            "tied",
+            "terms",
+            "worst_inputs",
+        )
         rows = {key: item for key, item in value.items() if key not in hidden}
-        rows |= {name: significant(value[name], "down") for name in ("accuracy_lower_bound", "margin_lower_bound")}
+        rows |= {
+            name: significant(value[name], "down")
+            for name in ("accuracy_lower_bound", "margin_lower_bound")
+        }
         rows["float32_error"] = bound(value["float32_error"])
         rows |= {name: cost(value[name]) for name in ("cost_share", "cost_share_beyond_collapse")}
         rows["seconds"] = f"{value['seconds']:.2f}"
@@ -151,7 +185,9 @@ def _certified_words(
 
     def render(console: "Console") -> None:
         console.print(f"{value['verdict']}: {value['statement']}", markup=False)
-        rows: dict[str, Any] = {key: item for key, item in value.items() if key not in ("verdict", "statement")}
+        rows: dict[str, Any] = {
+            key: item for key, item in value.items() if key not in ("verdict", "statement")
+        }
         rows["accuracy_lower_bound"] = significant(value["accuracy_lower_bound"], "down")
         rows["margin_lower_bound"] = significant(value["margin_lower_bound"], "down")
         rows["margin_attained"] = decimals(value["margin_attained"], 6, "up")
@@ -169,7 +205,9 @@ def _certified_words(
 def _by_every_strategy(model: str, strategy: str, output: Path | None, out: Output) -> None:
     """Run every proof strategy on a model and draw cost against certified share and margin."""
     if strategy != "auto" or output is None:
-        raise typer.BadParameter("it runs every strategy, into -o DIR, and takes no other", param_hint="'--all'")
+        raise typer.BadParameter(
+            "it runs every strategy, into -o DIR, and takes no other", param_hint="'--all'"
+        )
     import json as json_module
     import time
     from fractions import Fraction
@@ -225,7 +263,9 @@ def _by_every_strategy(model: str, strategy: str, output: Path | None, out: Outp
             *("strategy", "verdict", "certified", "margin", "operations"),
             *("of brute force", "both without collapse", "seconds"),
         )
-        Table(f"{model}: what each strategy proves, and its cost", header, rows, left=(0, 1)).print(console)
+        Table(f"{model}: what each strategy proves, and its cost", header, rows, left=(0, 1)).print(
+            console
+        )
         for point in points:
             if point["reason"]:
                 console.print(f"{point['strategy']}: {point['reason']}", markup=False)

@@ -18,16 +18,26 @@ def bundled_models() -> dict[str, Path]:
 
     return {
         path.stem: path
-        for path in sorted((Path(str(files(__name__.partition(".")[0]))) / "data").glob("*.safetensors"))
+        for path in sorted(
+            (Path(str(files(__name__.partition(".")[0]))) / "data").glob("*.safetensors")
+        )
     }
 
 
 def command(
     out: Output,
-    certificate: Annotated[str, typer.Argument(metavar="CERT", help="A certificate that `quadlens certify` wrote.")],
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="The model it is about: a file or a bundled name.")],
+    certificate: Annotated[
+        str, typer.Argument(metavar="CERT", help="A certificate that `quadlens certify` wrote.")
+    ],
+    model: Annotated[
+        str,
+        typer.Argument(metavar="MODEL", help="The model it is about: a file or a bundled name."),
+    ],
     max_seconds: Annotated[
-        float, typer.Option("--time-limit", "--max-seconds", metavar="S", min=0, help="Give up after S s: TIMEOUT.")
+        float,
+        typer.Option(
+            "--time-limit", "--max-seconds", metavar="S", min=0, help="Give up after S s: TIMEOUT."
+        ),
     ] = 600,
     max_memory: Annotated[
         int, typer.Option("--max-memory", metavar="MB", min=1, help="Reject what needs more.")
@@ -35,7 +45,8 @@ def command(
     proved: Annotated[
         bool,
         typer.Option(
-            "--proved", help="By the checker that Coq proved sound (exact networks; page `trust` of the docs)."
+            "--proved",
+            help="By the checker that Coq proved sound (exact networks; page `trust` of the docs).",
         ),
     ] = False,
 ) -> None:
@@ -71,14 +82,20 @@ def command(
             return
         console.print(f"VERIFIED: {report.inputs}. {report.statement}", markup=False)
         if report.float32:
-            console.print(f"Nothing is claimed about float32 execution: {report.float32}.", markup=False)
+            console.print(
+                f"Nothing is claimed about float32 execution: {report.float32}.", markup=False
+            )
         if report.cost_words:
             console.print(report.cost_words, markup=False)
         rows = dict(report.claims)
         for name, towards in SAFE_SIDES.items():
             if isinstance(rows.get(name), str):
-                rows[name] = f"{significant(Fraction(rows[name]), towards)} (rounded {towards}; exactly with --json)"
-        key_value_table(console, "claims proved again", {**rows, "seconds": f"{report.seconds:.1f}"})
+                rows[name] = (
+                    f"{significant(Fraction(rows[name]), towards)} (rounded {towards}; exactly with --json)"
+                )
+        key_value_table(
+            console, "claims proved again", {**rows, "seconds": f"{report.seconds:.1f}"}
+        )
 
     out.emit(asdict(report), render)
     if report.exit_code:

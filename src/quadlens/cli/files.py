@@ -19,7 +19,10 @@ def import_(
     out: Output,
     source: Annotated[
         Path,
-        typer.Argument(metavar="SRC", help="A .pt, .pth, .npz or .safetensors checkpoint, or a directory of them."),
+        typer.Argument(
+            metavar="SRC",
+            help="A .pt, .pth, .npz or .safetensors checkpoint, or a directory of them.",
+        ),
     ],
     output: Annotated[
         Path | None,
@@ -55,24 +58,34 @@ def import_(
             "softmax:2 (a and b are fed), softmax:3 (and '='), of scores over √d_head unless a config has attn_scale.",
         ),
     ] = None,
-    p: Annotated[int | None, typer.Option("--p", help="The modulus, when the shapes do not say.")] = None,
+    p: Annotated[
+        int | None, typer.Option("--p", help="The modulus, when the shapes do not say.")
+    ] = None,
     activation: Annotated[
-        str | None, typer.Option("--activation", metavar="NAME", help="As relu or gelu, when no config says.")
+        str | None,
+        typer.Option("--activation", metavar="NAME", help="As relu or gelu, when no config says."),
     ] = None,
     task: Annotated[
         str | None,
         typer.Option(
-            "--task", metavar="NAME", help="As add, subtract, multiply, S5, cumsum-sign:20, max:4; when no config says."
+            "--task",
+            metavar="NAME",
+            help="As add, subtract, multiply, S5, cumsum-sign:20, max:4; when no config says.",
         ),
     ] = None,
     answers: Annotated[
         str | None,
         typer.Option(
-            "--answers", metavar="FILE|model", help="The task's table (CSV, .npy), or the model's own answers."
+            "--answers",
+            metavar="FILE|model",
+            help="The task's table (CSV, .npy), or the model's own answers.",
         ),
     ] = None,
     checkpoint: Annotated[
-        int | None, typer.Option("--checkpoint", metavar="N", help="Which of several state dicts in one file, from 0.")
+        int | None,
+        typer.Option(
+            "--checkpoint", metavar="N", help="Which of several state dicts in one file, from 0."
+        ),
     ] = None,
     names: Annotated[
         str | None,
@@ -85,12 +98,19 @@ def import_(
 ) -> None:
     """Read someone else's checkpoint and write it as a quadlens model; nothing in it is executed.
 
-    With a directory: read every checkpoint in it and print one row per file, read or refused and why.
+    With a directory: read every checkpoint in it and print one row per file, read or refused and
+    why.
     """
     from quadlens.readers.mlps import parse_map
     from quadlens.readers.registry import hints_of
 
-    known = {"p": p, "activation": activation, "task": task, "answers": answers, "checkpoint": checkpoint}
+    known = {
+        "p": p,
+        "activation": activation,
+        "task": task,
+        "answers": answers,
+        "checkpoint": checkpoint,
+    }
     hints = hints_of(attention, map=None if names is None else parse_map(names), **known)
     if source.is_dir():
         _directory(source, output, format_name, config, hints, out)
@@ -100,7 +120,9 @@ def import_(
     _file(source, output, format_name, config, hints, out)
 
 
-def _file(source: Path, output: Path, format_name: str, config: Path | None, hints: "Hints", out: Output) -> None:
+def _file(
+    source: Path, output: Path, format_name: str, config: Path | None, hints: "Hints", out: Output
+) -> None:
     from quadlens.network import save
     from quadlens.readers import import_file
 
@@ -120,7 +142,12 @@ def _file(source: Path, output: Path, format_name: str, config: Path | None, hin
 
 
 def _directory(
-    source: Path, output: Path | None, format_name: str, config: Path | None, hints: "Hints", out: Output
+    source: Path,
+    output: Path | None,
+    format_name: str,
+    config: Path | None,
+    hints: "Hints",
+    out: Output,
 ) -> None:
     """One row per checkpoint; what was read is written below `output` when there is one."""
     from rich.table import Table
@@ -132,16 +159,23 @@ def _directory(
     from quadlens.readers.registry import checkpoints_in, import_directory, output_names
 
     if config is not None:
-        raise BadConfig(f"--config is one checkpoint's, and {source} is a directory; put config_<id>.json beside each")
+        raise BadConfig(
+            f"--config is one checkpoint's, and {source} is a directory; put config_<id>.json beside each"
+        )
     sources = checkpoints_in(source)
     names = output_names(source, sources, output) if output is not None else {}
     if {path.resolve() for path in names.values()} & {path.resolve() for path in sources}:
-        raise BadConfig(f"writing into {output} would replace checkpoints that are read; choose another directory")
+        raise BadConfig(
+            f"writing into {output} would replace checkpoints that are read; choose another directory"
+        )
     rows: list[dict[str, Any]] = []
 
     def models() -> Iterator[tuple[Path, bytes]]:
         for outcome in import_directory(source, format_name, hints):
-            row: dict[str, Any] = {"source": str(outcome.source), "read": outcome.imported is not None}
+            row: dict[str, Any] = {
+                "source": str(outcome.source),
+                "read": outcome.imported is not None,
+            }
             if outcome.imported is not None:
                 target = names.get(outcome.source)
                 row |= _described(outcome.source, target, outcome.imported)
@@ -155,14 +189,26 @@ def _directory(
         write_together(output, models())
 
     def render(console: "Console") -> None:
-        header = ("file", "read as", "p or task", "inputs right", "why not, or where it was written")
+        header = (
+            "file",
+            "read as",
+            "p or task",
+            "inputs right",
+            "why not, or where it was written",
+        )
         table = Table(*header, box=None, padding=(0, 1))
         for row in rows:
             outcome = row["reason"] or row["output"] or ""
             name, right = str(Path(row["source"]).relative_to(source)), "–"
             if row["read"]:
                 right = f"{row['correct']} of {row['pairs']}"
-            cells = (name, row.get("format", "–"), str(row.get("p", row.get("task", "–"))), right, outcome)
+            cells = (
+                name,
+                row.get("format", "–"),
+                str(row.get("p", row.get("task", "–"))),
+                right,
+                outcome,
+            )
             table.add_row(*(Text(cell, overflow="fold") for cell in cells))
         console.print(table)
         console.print(f"{sum(row['read'] for row in rows)} of {len(rows)} read")
@@ -216,6 +262,11 @@ def export(
     weights = load_file(path)
     check_writable(output)
     files, notes = export_file(weights, format_name, output, path)
-    value = {"model": model, "format": format_name, "files": [str(file) for file in files], "notes": list(notes)}
+    value = {
+        "model": model,
+        "format": format_name,
+        "files": [str(file) for file in files],
+        "notes": list(notes),
+    }
 
     out.say(value, *(f"wrote {file}" for file in files), *(f"  {line}" for line in notes))

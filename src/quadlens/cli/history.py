@@ -13,16 +13,23 @@ def command(
     out: Output,
     run: Annotated[
         Path,
-        typer.Argument(metavar="MODEL|DIR", help="A model with snapshots beside it, or a directory of checkpoints."),
+        typer.Argument(
+            metavar="MODEL|DIR",
+            help="A model with snapshots beside it, or a directory of checkpoints.",
+        ),
     ],
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="Also write the rows (.parquet, .csv), or a run to play (.run)."
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Also write the rows (.parquet, .csv), or a run to play (.run).",
         ),
     ] = None,
     activation: Annotated[
-        str | None, typer.Option("--activation", metavar="NAME", help="Of checkpoints that do not say it.")
+        str | None,
+        typer.Option("--activation", metavar="NAME", help="Of checkpoints that do not say it."),
     ] = None,
     no_proofs: Annotated[
         bool, typer.Option("--no-proofs", help="Leave out proofs, which take most of the time.")
@@ -30,7 +37,8 @@ def command(
 ) -> None:
     """Say of every snapshot what it knows: losses, waves, clusters, lens, quadrature error, margin and proof.
 
-    Snapshots come from `quadlens train --snapshots N`; other projects' checkpoints are read as by `quadlens import`.
+    Snapshots come from `quadlens train --snapshots N`; other projects' checkpoints are read as by
+    `quadlens import`.
     """
     import io
 
@@ -40,7 +48,9 @@ def command(
 
     if output is not None:
         if output.suffix not in (".parquet", ".csv", ".run"):
-            raise BadConfig(f"-o {output}; expected a name that ends in .parquet or .csv, or in .run")
+            raise BadConfig(
+                f"-o {output}; expected a name that ends in .parquet or .csv, or in .run"
+            )
         check_writable(output)
     try:
         with out.step_line() as step:
@@ -51,7 +61,8 @@ def command(
                 progress=lambda done, total: step(f"snapshot {done + 1} of {total}"),
             )
     except NoSnapshots as error:
-        # Never onto the model that is there: to be told how to keep snapshots is not to be told to replace it.
+        # Never onto the model that is there: to be told how to keep snapshots is not to be told to
+        # replace it.
         command = "quadlens train" if error.command is None else error.command.rpartition(" -o ")[0]
         raise BadFile(f"{error}, with: {command} --snapshots 60 -o again.safetensors") from None
     if output is not None:
@@ -59,6 +70,8 @@ def command(
         if output.suffix == ".run":
             content.write(played_run(run, run_history).to_bytes())
         else:
-            frame.write_parquet(content) if output.suffix == ".parquet" else frame.write_csv(content)
+            frame.write_parquet(content) if output.suffix == ".parquet" else frame.write_csv(
+                content
+            )
         write_atomic(output, content.getvalue())
     out.emit(run_history.to_dict(), run_history.render)

@@ -15,37 +15,61 @@ def ablate(
     model: ModelArgument,
     output: OutputFile,
     frequencies: Annotated[
-        str, typer.Option("--frequencies", metavar="K,…", help="Drop the neurons that read one of these most.")
+        str,
+        typer.Option(
+            "--frequencies", metavar="K,…", help="Drop the neurons that read one of these most."
+        ),
     ] = "",
-    neurons: Annotated[str, typer.Option("--neurons", metavar="I,…", help="Drop these neurons.")] = "",
-    share: Annotated[float, typer.Option("--share", help="Drop each neuron with this probability.")] = 0.0,
-    arc: Annotated[float, typer.Option("--arc", help="Drop the phases φ in this share of the circle, from -π on.")] = 0,
+    neurons: Annotated[
+        str, typer.Option("--neurons", metavar="I,…", help="Drop these neurons.")
+    ] = "",
+    share: Annotated[
+        float, typer.Option("--share", help="Drop each neuron with this probability.")
+    ] = 0.0,
+    arc: Annotated[
+        float,
+        typer.Option("--arc", help="Drop the phases φ in this share of the circle, from -π on."),
+    ] = 0,
     waves: Annotated[
         Literal["all", "secondary", "primary"],
-        typer.Option("--waves", help="Keep all, each neuron's own frequency and its double, or its own alone."),
+        typer.Option(
+            "--waves",
+            help="Keep all, each neuron's own frequency and its double, or its own alone.",
+        ),
     ] = "all",
     keep: Annotated[
         Literal["all", "abs", "identity"],
         typer.Option("--keep", help="Keep all of the activation, its even part, or its odd part."),
     ] = "all",
-    jitter: Annotated[float, typer.Option("--jitter", help="Move phases by so many radians times a draw.")] = 0,
-    uneven: Annotated[
-        float, typer.Option("--uneven", help="Multiply what neurons write by e^(this times a draw).")
+    jitter: Annotated[
+        float, typer.Option("--jitter", help="Move phases by so many radians times a draw.")
     ] = 0,
-    activation: Annotated[str | None, typer.Option("--activation", help="Another activation.")] = None,
+    uneven: Annotated[
+        float,
+        typer.Option("--uneven", help="Multiply what neurons write by e^(this times a draw)."),
+    ] = 0,
+    activation: Annotated[
+        str | None, typer.Option("--activation", help="Another activation.")
+    ] = None,
     attention_rate: Annotated[
         float | None,
         typer.Option(
-            "--attention-rate", help="1 is the model's attention, 0 every weight at its mean over all inputs."
+            "--attention-rate",
+            help="1 is the model's attention, 0 every weight at its mean over all inputs.",
         ),
     ] = None,
-    resample: Annotated[int | None, typer.Option("--resample", help="Draw so many neurons, with replacement.")] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of every draw; the explorer draws the same.")] = 1,
+    resample: Annotated[
+        int | None, typer.Option("--resample", help="Draw so many neurons, with replacement.")
+    ] = None,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, help="Of every draw; the explorer draws the same.")
+    ] = 1,
 ) -> None:
     """Drop neurons, frequencies, waves or a part of the activation; disturb phases; swap activation or attention.
 
-    Neurons are dropped and waves left out first; then come --uneven, --jitter, --keep, --activation, --attention-rate
-    and --resample, in this order. Every command takes the file that is written.
+    Neurons are dropped and waves left out first; then come --uneven, --jitter, --keep,
+    --activation, --attention-rate and --resample, in this order. Every command takes the file that
+    is written.
     """
     from rich.console import Console
 
@@ -60,7 +84,8 @@ def ablate(
     before = study_of(model)
     listed = parse_integers("--frequencies", frequencies), parse_integers("--neurons", neurons)
     changed = edit.ablate(before, *listed, waves=waves, share=share, arc=arc, seed=seed)
-    # Draws are per neuron of the model as it was, so that what changes the number of neurons comes last.
+    # Draws are per neuron of the model as it was, so that what changes the number of neurons comes
+    # last.
     if uneven:
         changed = edit.jitter_weights(changed, uneven, seed=seed)
     if jitter:
@@ -78,7 +103,9 @@ def ablate(
         "model": model,
         "output": str(output),
         **{
-            name: {key: getattr(evaluation, key) for key in ("correct", "pairs", "loss", "min_margin")}
+            name: {
+                key: getattr(evaluation, key) for key in ("correct", "pairs", "loss", "min_margin")
+            }
             for name, evaluation in answers.items()
         },
     }
@@ -101,7 +128,10 @@ def compare(
     a: ModelArgument,
     b: ModelArgument,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Also write a page (HTML) with figures.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Also write a page (HTML) with figures."
+        ),
     ] = None,
 ) -> None:
     """Set two models side by side: answers, frequencies, lens, bounds and proofs."""

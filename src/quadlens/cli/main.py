@@ -1,4 +1,7 @@
-"""The door: `quadlens COMMAND …`. Each command is a function in this folder, related ones in one module."""
+"""The door: `quadlens COMMAND …`.
+
+Each command is a function in this folder, related ones in one module.
+"""
 
 import re
 import signal
@@ -24,12 +27,15 @@ def _version(show: bool) -> bool:
 
 
 def _root(
-    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version."
+    ),
 ) -> None:
     """Options before the command."""
 
 
-# Name: module of this folder, function, and the example that ends its help; in the order a newcomer meets them.
+# Name: module of this folder, function, and the example that ends its help; in the order a newcomer
+# meets them.
 COMMANDS = {
     "report": ("pictures", "report", "quadlens report pizza -o out/report"),
     "explore": ("pictures", "explore", "quadlens explore pizza -o explorer.html"),
@@ -39,15 +45,43 @@ COMMANDS = {
     "lens": ("reading", "lens", "quadlens lens pizza --json"),
     "certify": ("certify", "command", "quadlens certify pizza -o pizza.cert.json"),
     "check": ("check", "command", "quadlens check pizza.cert.json pizza"),
-    "train": ("train", "command", "quadlens train --seed 0 -o model.safetensors   (after a stop: add --resume)"),
+    "train": (
+        "train",
+        "command",
+        "quadlens train --seed 0 -o model.safetensors   (after a stop: add --resume)",
+    ),
     "history": ("history", "command", "quadlens history model.safetensors -o history.parquet"),
-    "sweep": ("sweep", "command", "quadlens sweep --seeds 0:151 -o sweep   (after anything: the same command again)"),
-    "population": ("population", "command", "quadlens population sweep --where p=59 --figures figures"),
+    "sweep": (
+        "sweep",
+        "command",
+        "quadlens sweep --seeds 0:151 -o sweep   (after anything: the same command again)",
+    ),
+    "population": (
+        "population",
+        "command",
+        "quadlens population sweep --where p=59 --figures figures",
+    ),
     "compare": ("interventions", "compare", "quadlens compare pizza mismatched -o comparison.html"),
-    "ablate": ("interventions", "ablate", "quadlens ablate pizza --frequencies 5 -o without-5.safetensors"),
-    "build": ("build", "command", "quadlens build --p 59 --keys 3,5,7 --neurons 512 -o pizza.safetensors"),
-    "import": ("files", "import_", "quadlens import model.pt --attention 0.5,0.5 -o model.safetensors"),
-    "export": ("files", "export", "quadlens export pizza --format transformer-lens -o theirs.safetensors"),
+    "ablate": (
+        "interventions",
+        "ablate",
+        "quadlens ablate pizza --frequencies 5 -o without-5.safetensors",
+    ),
+    "build": (
+        "build",
+        "command",
+        "quadlens build --p 59 --keys 3,5,7 --neurons 512 -o pizza.safetensors",
+    ),
+    "import": (
+        "files",
+        "import_",
+        "quadlens import model.pt --attention 0.5,0.5 -o model.safetensors",
+    ),
+    "export": (
+        "files",
+        "export",
+        "quadlens export pizza --format transformer-lens -o theirs.safetensors",
+    ),
 }
 # Commands that go on where they stopped, and so replace what they have read of their own output.
 CONTINUING = ("train", "sweep", "population")
@@ -90,7 +124,9 @@ FLAGS = {"logits": "--no-logits", "proofs": "--no-proofs"}
 
 def flags_of(error: QuadlensError) -> list[str]:
     """The flags of the settings that an error is about."""
-    return list(dict.fromkeys(FLAGS.get(name, f"--{name.replace('_', '-')}") for name in error.settings))
+    return list(
+        dict.fromkeys(FLAGS.get(name, f"--{name.replace('_', '-')}") for name in error.settings)
+    )
 
 
 def in_flags(error: QuadlensError, command: str) -> str:
@@ -101,7 +137,9 @@ def in_flags(error: QuadlensError, command: str) -> str:
     >>> in_flags(QuadlensError("check with proved=False", settings=("proved",)), "check").strip()
     'error: check without --proved'
     """
-    words = str(error).replace("map={'embed': …, 'hidden': …, 'out': …}", "map=embed=…,hidden=…,out=…")
+    words = str(error).replace(
+        "map={'embed': …, 'hidden': …, 'out': …}", "map=embed=…,hidden=…,out=…"
+    )
     for name, flag in zip(dict.fromkeys(error.settings), flags_of(error), strict=True):
         words = words.replace(f"with {name}=False", f"without {flag}")
         words = re.sub(rf"\b{name}=(?=\S)", f"{flag} ", words)
@@ -130,7 +168,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, stop)
     with surviving_streams(), warnings.catch_warnings():
         if "--debug" not in sys.argv:
-            # Whoever meets a number that overflowed says so in words; NumPy's lines beside them do not help.
+            # Whoever meets a number that overflowed says so in words; NumPy's lines beside them do
+            # not help.
             warnings.simplefilter("ignore", RuntimeWarning)
         try:
             if (word := "".join(sys.argv[1:2])) in RENAMED:

@@ -16,15 +16,28 @@ from quadlens.base.reading import keeping_inputs
 from quadlens.cli.output import Output
 
 ModelArgument = Annotated[
-    str, typer.Argument(metavar="MODEL", help="A quadlens safetensors file, or the name of a bundled model.")
+    str,
+    typer.Argument(
+        metavar="MODEL", help="A quadlens safetensors file, or the name of a bundled model."
+    ),
 ]
 OutputFile = Annotated[
-    Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write; replaced whole or not at all.")
+    Path,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Where to write; replaced whole or not at all."
+    ),
 ]
-JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON document on stdout and nothing else there.")]
-QuietFlag = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes on stderr.")]
-DebugFlag = Annotated[bool, typer.Option("--debug", help="Show the stack trace when something fails.")]
-# Lists of names that a help text may hold in braces, and the registry each comes from; loaded when help is asked for.
+JsonFlag = Annotated[
+    bool, typer.Option("--json", help="One JSON document on stdout and nothing else there.")
+]
+QuietFlag = Annotated[
+    bool, typer.Option("--quiet", "-q", help="No progress and no notes on stderr.")
+]
+DebugFlag = Annotated[
+    bool, typer.Option("--debug", help="Show the stack trace when something fails.")
+]
+# Lists of names that a help text may hold in braces, and the registry each comes from; loaded when
+# help is asked for.
 REGISTRIES = {
     "strategies": ("quadlens.proofs.pairs", "STRATEGIES"),
     "readers": ("quadlens.readers", "READERS"),
@@ -71,14 +84,18 @@ class Command(TyperCommand):
 READ = ("MODEL", "MODEL|DIR", "SRC", "CERT", "TOML", "JSON", "FILE|model")
 
 
-def with_common_flags(function: Callable[..., None], *, continues: bool = False) -> Callable[..., None]:
+def with_common_flags(
+    function: Callable[..., None], *, continues: bool = False
+) -> Callable[..., None]:
     """The command with `--json`, `--quiet` and `--debug`: it takes an `Output` that knows the first two.
 
-    `--debug` is read where errors are caught, in `main`. No command replaces a file that it is given or that it reads.
+    `--debug` is read where errors are caught, in `main`. No command replaces a file that it is
+    given or that it reads.
 
     Args:
         function: The command.
-        continues: Whether it replaces what it has read of its own output, to go on where it stopped.
+        continues: Whether it replaces what it has read of its own output, to go on where it
+            stopped.
     """
     own = inspect.signature(function, eval_str=True).parameters
     models = [name for name, param in own.items() if metavar(param).startswith("MODEL")]
@@ -92,7 +109,9 @@ def with_common_flags(function: Callable[..., None], *, continues: bool = False)
             function(out=Output(json, quiet), **others)
 
     flags: dict[str, Any] = {"json": JsonFlag, "quiet": QuietFlag, "debug": DebugFlag}
-    return with_signature(command, function, [param for param in own.values() if param.name != "out"], flags, False)
+    return with_signature(
+        command, function, [param for param in own.values() if param.name != "out"], flags, False
+    )
 
 
 def metavar(parameter: inspect.Parameter) -> str:
@@ -125,4 +144,6 @@ def parse_integers(flag: str, text: str) -> tuple[int, ...]:
     try:
         return tuple(int(word) for word in text.split(",")) if text.strip() else ()
     except ValueError:
-        raise BadConfig(f"{flag} {text!r} is not a list of integers; expected for example 3,5,7") from None
+        raise BadConfig(
+            f"{flag} {text!r} is not a list of integers; expected for example 3,5,7"
+        ) from None

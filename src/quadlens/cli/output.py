@@ -44,7 +44,9 @@ class Output:
     quiet: bool
 
     def emit(
-        self, value: Mapping[str, Any] | Sequence[Mapping[str, Any]], render: "Callable[[Console], object]"
+        self,
+        value: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        render: "Callable[[Console], object]",
     ) -> None:
         """Print `value` as JSON, or let `render` draw it."""
         if self.json:
@@ -56,7 +58,10 @@ class Output:
 
     def say(self, value: Mapping[str, Any], *lines: str) -> None:
         """Print `value` as JSON, or lines as they are: a name in them is no markup, and a long one is not broken."""
-        self.emit(value, lambda console: sys.stdout.write("".join(f"{printable(line)}\n" for line in lines)))
+        self.emit(
+            value,
+            lambda console: sys.stdout.write("".join(f"{printable(line)}\n" for line in lines)),
+        )
 
     def note(self, message: str) -> None:
         """A line for the person watching, on stderr."""
@@ -73,7 +78,8 @@ class Output:
         """What is being done now: one line on stderr that changes on a terminal, one line per step in a log.
 
         Args:
-            after: In a log, only steps that begin so many seconds from now on: most of these commands take less.
+            after: In a log, only steps that begin so many seconds from now on: most of these
+                commands take less.
         """
         if self.quiet:
             yield lambda step: None
@@ -108,12 +114,18 @@ def safe_console(*, stderr: bool = False) -> "Console":
     class SafeConsole(Console):
         """What is drawn holds names from outside; styles and movements are the console's own."""
 
-        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        def render(
+            self, renderable: RenderableType, options: ConsoleOptions | None = None
+        ) -> Iterable[Segment]:
             """Segments whose text is printable."""
             for segment in super().render(renderable, options):
-                yield segment if segment.control else Segment(printable(segment.text), segment.style)
+                yield (
+                    segment if segment.control else Segment(printable(segment.text), segment.style)
+                )
 
-    return SafeConsole(file=to_terminal(sys.stderr) if stderr else None, highlight=False, emoji=False)
+    return SafeConsole(
+        file=to_terminal(sys.stderr) if stderr else None, highlight=False, emoji=False
+    )
 
 
 def check_model_name(path: Path) -> None:
@@ -123,7 +135,9 @@ def check_model_name(path: Path) -> None:
         BadConfig: for .pt, .pth, .onnx and .json.
     """
     if path.suffix.lower() in OTHER_SUFFIXES:
-        other = "of a certificate" if path.suffix.lower() == ".json" else "of another program's file"
+        other = (
+            "of a certificate" if path.suffix.lower() == ".json" else "of another program's file"
+        )
         raise BadConfig(
             f"{path} has the name {other}, and models are written as .safetensors; give such a name, "
             "and use quadlens export for other programs' files"
@@ -158,7 +172,8 @@ def duration(seconds: float) -> str:
 class SurvivingStream:
     """A stream whose reader may leave early (`quadlens … | head -1`); what is written after that goes nowhere.
 
-    The command runs to its end, so that its exit code is its answer and not that somebody had read enough.
+    The command runs to its end, so that its exit code is its answer and not that somebody had read
+    enough.
     """
 
     def __init__(self, stream: Any) -> None:

@@ -20,12 +20,22 @@ def report(
     out: Output,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="DIR", help="Where the report goes; a previous report is replaced."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="Where the report goes; a previous report is replaced.",
+        ),
     ],
     model: ModelArgument = "pizza",
-    no_proofs: Annotated[bool, typer.Option("--no-proofs", help="Leave out the proofs (a few seconds).")] = False,
+    no_proofs: Annotated[
+        bool, typer.Option("--no-proofs", help="Leave out the proofs (a few seconds).")
+    ] = False,
     workers: Annotated[
-        int | None, typer.Option("--workers", metavar="N", min=1, help="Processes that draw; all cores, at most 4.")
+        int | None,
+        typer.Option(
+            "--workers", metavar="N", min=1, help="Processes that draw; all cores, at most 4."
+        ),
     ] = None,
     only: Annotated[
         str | None,
@@ -38,7 +48,10 @@ def report(
     ] = None,
     formats: Annotated[
         str | None,
-        typer.Option("--format", help="With --only, file formats separated by commas: {figure_formats}; all of them."),
+        typer.Option(
+            "--format",
+            help="With --only, file formats separated by commas: {figure_formats}; all of them.",
+        ),
     ] = None,
 ) -> None:
     """Write one self-contained page with every figure and table, and figure files, tables and data beside it."""
@@ -46,7 +59,9 @@ def report(
         _figures(model, output, only, formats, not no_proofs, out)
         return
     if formats is not None:
-        raise typer.BadParameter("a whole report has every format; give --only figures", param_hint="'--format'")
+        raise typer.BadParameter(
+            "a whole report has every format; give --only figures", param_hint="'--format'"
+        )
     import os
     import time
 
@@ -78,12 +93,16 @@ def explore(
     output: OutputFile,
     model: ModelArgument = "pizza",
     no_history: Annotated[
-        bool, typer.Option("--no-history", help="Leave out the training, where it was kept beside the model.")
+        bool,
+        typer.Option(
+            "--no-history", help="Leave out the training, where it was kept beside the model."
+        ),
     ] = False,
 ) -> None:
     """Write one offline HTML page: drag a neuron, watch the integral, the logits and the answers follow.
 
-    Where snapshots of the training lie beside the model (`quadlens train --snapshots`), the page plays it.
+    Where snapshots of the training lie beside the model (`quadlens train --snapshots`), the page
+    plays it.
     """
     from quadlens.base.atomic import check_writable, write_atomic
     from quadlens.network.study import study_of
@@ -94,7 +113,9 @@ def explore(
     study = study_of(model)
     loaded = study.model
     with out.step_line() as step:
-        run = run_to_play(study, not no_history, lambda done, total: step(f"snapshot {done + 1} of {total}"))
+        run = run_to_play(
+            study, not no_history, lambda done, total: step(f"snapshot {done + 1} of {total}")
+        )
         step("page")
         content = build_page(study, study.name, run).encode()
     write_atomic(output, content)
@@ -107,10 +128,14 @@ def explore(
         "neurons": loaded.config.d_mlp,
     }
 
-    out.say(value, f"{output}: {len(content) / 1e6:.2f} MB; open it in any browser, no network needed")
+    out.say(
+        value, f"{output}: {len(content) / 1e6:.2f} MB; open it in any browser, no network needed"
+    )
 
 
-def _figures(model: str, output: Path, only: str, formats: str | None, proofs: bool, out: Output) -> None:
+def _figures(
+    model: str, output: Path, only: str, formats: str | None, proofs: bool, out: Output
+) -> None:
     """Figure files: every figure of the paper and ours, or some by name."""
     from quadlens.base.atomic import check_directory
     from quadlens.network.bundled import resolve

@@ -23,23 +23,32 @@ def command(
     out: Output,
     directory: Annotated[
         Path | None,
-        typer.Argument(metavar="DIR", help="A sweep's directory, or its population.parquet; else what is shipped."),
+        typer.Argument(
+            metavar="DIR",
+            help="A sweep's directory, or its population.parquet; else what is shipped.",
+        ),
     ] = None,
     kind: Annotated[
         Literal["paper", "attention"],
-        typer.Option("--dataset", help="The paper's models, or attention rates beside Zhong et al.'s."),
+        typer.Option(
+            "--dataset", help="The paper's models, or attention rates beside Zhong et al.'s."
+        ),
     ] = "paper",
     where: Annotated[
         list[str] | None,
         typer.Option(
-            "--where", metavar="CONDITION", help="Only some models, in SQL: p=59, good_model, 'min_margin>10'."
+            "--where",
+            metavar="CONDITION",
+            help="Only some models, in SQL: p=59, good_model, 'min_margin>10'.",
         ),
     ] = None,
     by: Annotated[
         Literal["p", "equals", "weight_decay", "d_mlp", "epochs"] | None,
         typer.Option("--by", help="How things depend on a setting, instead of the comparison."),
     ] = None,
-    by_model: Annotated[bool, typer.Option("--by-model", help="One row per model, instead of the comparison.")] = False,
+    by_model: Annotated[
+        bool, typer.Option("--by-model", help="One row per model, instead of the comparison.")
+    ] = False,
     figures: Annotated[
         Path | None,
         typer.Option(
@@ -49,7 +58,10 @@ def command(
         ),
     ] = None,
     format: Annotated[
-        str | None, typer.Option("--format", help="File formats of --figures, separated by commas; svg if left out.")
+        str | None,
+        typer.Option(
+            "--format", help="File formats of --figures, separated by commas; svg if left out."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the bootstrap.")] = 0,
     verify: Annotated[
@@ -60,7 +72,9 @@ def command(
             "of a dataset alone, only that it does not contradict itself. Exit code 1 if anything is not supported.",
         ),
     ] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Tables as Markdown, to paste into a document.")] = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Tables as Markdown, to paste into a document.")
+    ] = False,
 ) -> None:
     """Set the population of a sweep beside the paper's: each statement with a 95 % interval and a plain verdict."""
     import numpy as np
@@ -76,7 +90,9 @@ def command(
         check_directory(figures)
     if kind == "attention":
         if by is not None or by_model or verify:
-            raise BadConfig("--dataset attention has a table of its own; leave out --by, --by-model and --verify")
+            raise BadConfig(
+                "--dataset attention has a table of its own; leave out --by, --by-model and --verify"
+            )
         _attention(directory, where or [], figures, format or "svg", markdown, out)
         return
     if verify:
@@ -96,11 +112,19 @@ def command(
         if figures is not None:
             from quadlens.show.figures.population_sweep import draw_by_p
 
-            _write([("population-by-p", draw_by_p(dataset.by_model(frame)))], figures, format or "svg", out)
+            _write(
+                [("population-by-p", draw_by_p(dataset.by_model(frame)))],
+                figures,
+                format or "svg",
+                out,
+            )
         if markdown:
             sys.stdout.write(tables.rows_table(rows) + "\n")
         else:
-            out.emit({"models": len(frame), "rows": rows}, lambda console: tables.render_rows(console, title, rows))
+            out.emit(
+                {"models": len(frame), "rows": rows},
+                lambda console: tables.render_rows(console, title, rows),
+            )
         return
     comparison = compare(frame, np.random.default_rng(seed))
     if markdown:
@@ -110,12 +134,22 @@ def command(
     if figures is not None:
         from quadlens.show.figures.population_sweep import comparison_figures
 
-        written = _write(comparison_figures(comparison, dataset.by_model(frame)), figures, format or "svg", out)
-    out.emit({**comparison.to_dict(), "figures": written}, lambda console: tables.render(comparison, console))
+        written = _write(
+            comparison_figures(comparison, dataset.by_model(frame)), figures, format or "svg", out
+        )
+    out.emit(
+        {**comparison.to_dict(), "figures": written},
+        lambda console: tables.render(comparison, console),
+    )
 
 
 def _attention(
-    directory: Path | None, where: list[str], figures: Path | None, formats: str, markdown: bool, out: Output
+    directory: Path | None,
+    where: list[str],
+    figures: Path | None,
+    formats: str,
+    markdown: bool,
+    out: Output,
 ) -> None:
     """`--dataset attention`: Zhong et al.'s measures, the lens and proofs over the attention rate."""
     from quadlens.training.population import attention
@@ -126,7 +160,9 @@ def _attention(
     if figures is not None:
         from quadlens.show.figures.population_sweep import draw_by_rate
 
-        written = _write([("population-attention-rate", draw_by_rate(comparison.frame))], figures, formats, out)
+        written = _write(
+            [("population-attention-rate", draw_by_rate(comparison.frame))], figures, formats, out
+        )
     if markdown:
         sys.stdout.write("\n\n".join(table.to_markdown() for table in comparison.tables()) + "\n")
         return
@@ -147,13 +183,22 @@ def _verify(path: Path, out: Output) -> None:
 
     lines = [f"{name}: {problem}" for name, problem in verified.problems.items()]
     what = verified.to_dict()["verified"]
-    out.say(verified.to_dict(), *lines, f"{verified.models} models, {what}: {len(verified.problems) or 'no'} problems")
+    out.say(
+        verified.to_dict(),
+        *lines,
+        f"{verified.models} models, {what}: {len(verified.problems) or 'no'} problems",
+    )
     if verified.problems:
         raise typer.Exit(1)
 
 
 def _check_flags(
-    by: str | None, by_model: bool, figures: Path | None, format: str | None, markdown: bool, json: bool
+    by: str | None,
+    by_model: bool,
+    figures: Path | None,
+    format: str | None,
+    markdown: bool,
+    json: bool,
 ) -> None:
     """Refuse flags that would be ignored, or that ask for two things at once."""
     if markdown and (json or figures is not None):
@@ -164,7 +209,9 @@ def _check_flags(
         table = "--by-model" if by is None else f"--by {by}"
         raise BadConfig(f"--figures draws the comparison, or --by p; there is none for {table}")
     if format is not None and figures is None:
-        raise BadConfig(f"--format {format} is about --figures, which was not given; add --figures DIR")
+        raise BadConfig(
+            f"--format {format} is about --figures, which was not given; add --figures DIR"
+        )
 
 
 def _which(left: int, every: int, directory: Path | None) -> str:
@@ -175,7 +222,9 @@ def _which(left: int, every: int, directory: Path | None) -> str:
     return f"{some}the {every} models in {directory}" if some else ""
 
 
-def _write(drawn: "Iterable[tuple[str, Figure]]", directory: Path, formats: str, out: Output) -> list[str]:
+def _write(
+    drawn: "Iterable[tuple[str, Figure]]", directory: Path, formats: str, out: Output
+) -> list[str]:
     """Write figures by name in every format asked for; returns the files."""
     from quadlens.show.figures.style import parse_formats, write_figures
 

@@ -29,7 +29,10 @@ def evaluate(
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the sample.")] = 0,
     exact: Annotated[
-        bool, typer.Option("--exact", help="Also compute every logit in exact arithmetic and show the agreement.")
+        bool,
+        typer.Option(
+            "--exact", help="Also compute every logit in exact arithmetic and show the agreement."
+        ),
     ] = False,
 ) -> None:
     """Show accuracy, margins and loss over all inputs, or a sample of too many (float64); config, shapes and hash."""
@@ -59,7 +62,9 @@ def evaluate(
     pairs = None if sample is None else np.random.default_rng(seed).integers(0, p, size=(sample, 2))
     layer = loaded.collapse()
     with out.step_line(PATIENCE) as step:
-        result = evaluate_layer(layer, pairs, lambda done: step(f"evaluated {done:,} of {sample or p * p:,} pairs"))
+        result = evaluate_layer(
+            layer, pairs, lambda done: step(f"evaluated {done:,} of {sample or p * p:,} pairs")
+        )
     config = loaded.config.to_dict()
     value = dataclasses.asdict(result) | about(loaded, layer) | {"sha256": digest, "config": config}
     value |= _weight_facts(loaded)
@@ -77,7 +82,9 @@ def evaluate(
         rows["min_margin"] = significant(result.min_margin, "down")
         rows |= {name: significant(value[name]) for name in ("median_margin", "loss")}
         a, b = result.min_margin_pair
-        rows["min_margin_pair"] = f"a = {a}, b = {b}" + (f": {task.question(a, b)}" if task.on_units else "")
+        rows["min_margin_pair"] = f"a = {a}, b = {b}" + (
+            f": {task.question(a, b)}" if task.on_units else ""
+        )
         sign = "+" if task.is_addition else "∘"
         rows["wrong"] = ", ".join(f"{a}{sign}{b}→{c}" for a, b, c in result.wrong[:10]) or "none"
         key_value_table(console, f"{model}: answers on {result.pairs} pairs", rows)
@@ -97,7 +104,13 @@ def evaluate(
 
 
 def _evaluate_words(
-    out: Output, model: str, loaded: "Weights", digest: str, sample: int | None, seed: int, exact: bool
+    out: Output,
+    model: str,
+    loaded: "Weights",
+    digest: str,
+    sample: int | None,
+    seed: int,
+    exact: bool,
 ) -> None:
     """Show answers of a network on sequences on every word, or on a sample of them (float64)."""
     from dataclasses import asdict
@@ -108,7 +121,9 @@ def _evaluate_words(
     from quadlens.proofs.sequences.evaluate import evaluate_sequence
 
     if exact:
-        raise BadConfig("all inputs of a network on sequences are more than --exact could try; use quadlens certify")
+        raise BadConfig(
+            "all inputs of a network on sequences are more than --exact could try; use quadlens certify"
+        )
     result = evaluate_sequence(loaded, sample, seed)
     config = sequence_config(loaded).to_dict()
     value = asdict(result) | {"sha256": digest, "config": config} | _weight_facts(loaded)
@@ -119,7 +134,9 @@ def _evaluate_words(
             "accuracy": significant(result.accuracy, "down"),
             "wrong": ", ".join(map(str, result.wrong[:3])) or "none",
         }
-        key_value_table(console, f"{model}: answers on {result.tried:,} of {result.inputs:,} inputs", rows)
+        key_value_table(
+            console, f"{model}: answers on {result.tried:,} of {result.inputs:,} inputs", rows
+        )
         _weight_table(console, f"{value['parameters']} numbers", value["tensors"], digest)
 
     out.emit(value, render)
@@ -130,13 +147,20 @@ def _weight_facts(weights: "Weights") -> dict[str, Any]:
     tensors = weights.tensors
     return {
         "parameters": sum(array.size for array in tensors.values()),
-        "tensors": {name: {"shape": list(x.shape), "dtype": str(x.dtype)} for name, x in tensors.items()},
+        "tensors": {
+            name: {"shape": list(x.shape), "dtype": str(x.dtype)} for name, x in tensors.items()
+        },
     }
 
 
-def _weight_table(console: "Console", title: str, tensors: Mapping[str, Mapping[str, Any]], digest: str) -> None:
+def _weight_table(
+    console: "Console", title: str, tensors: Mapping[str, Mapping[str, Any]], digest: str
+) -> None:
     """The tensors of `_weight_facts`, and the hash of the file."""
-    shapes = {name: f"{'x'.join(map(str, about['shape']))} {about['dtype']}" for name, about in tensors.items()}
+    shapes = {
+        name: f"{'x'.join(map(str, about['shape']))} {about['dtype']}"
+        for name, about in tensors.items()
+    }
     key_value_table(console, title, shapes)
     # One line however narrow the terminal, so that the hash can be copied.
     console.print(f"sha256 {digest}", soft_wrap=True)
@@ -147,20 +171,29 @@ def explain(
     model: ModelArgument = "pizza",
     neurons: Annotated[
         Path | None,
-        typer.Option("--neurons", metavar="FILE", help="Also write one row per neuron, as .csv or .parquet."),
+        typer.Option(
+            "--neurons", metavar="FILE", help="Also write one row per neuron, as .csv or .parquet."
+        ),
     ] = None,
     no_logits: Annotated[
-        bool, typer.Option("--no-logits", help="Only the neurons: fast at any p, no pass over the p³ logits.")
+        bool,
+        typer.Option(
+            "--no-logits", help="Only the neurons: fast at any p, no pass over the p³ logits."
+        ),
     ] = False,
     seed: Annotated[
         int | None,
-        typer.Option("--seed", min=0, help="Draw 1,000 triples for gradient symmetricity, not Zhong et al.'s 100."),
+        typer.Option(
+            "--seed",
+            min=0,
+            help="Draw 1,000 triples for gradient symmetricity, not Zhong et al.'s 100.",
+        ),
     ] = None,
 ) -> None:
     """Show frequencies, phases, clusters, secondary frequencies, clock/pizza regressions and the identity part.
 
-    A model whose attention depends on the tokens, or whose task has no frequencies, gets what can be said of it; a
-    network on sequences, what each step reads and with which weight.
+    A model whose attention depends on the tokens, or whose task has no frequencies, gets what can
+    be said of it; a network on sequences, what each step reads and with which weight.
     """
     import numpy as np
 
@@ -178,14 +211,18 @@ def explain(
     anatomy = Anatomy(load(model))
     if anatomy.model.config.on_sequences:
         if neurons is not None or no_logits or seed is not None:
-            raise BadConfig("a network on sequences has no --neurons, --no-logits and --seed; leave them out")
+            raise BadConfig(
+                "a network on sequences has no --neurons, --no-logits and --seed; leave them out"
+            )
         from quadlens.proofs.sequences.explain import explain_sequence
 
         steps = explain_sequence(anatomy.model)
         out.emit({"model": model, **steps.to_dict()} if out.json else {}, steps.render)
         return
     if neurons is not None and needs_outline(anatomy.model):
-        raise BadConfig("--neurons needs constant attention and a task that is addition after renaming")
+        raise BadConfig(
+            "--neurons needs constant attention and a task that is addition after renaming"
+        )
     drawn = None if seed is None else np.random.default_rng(seed)
     with out.step_line(PATIENCE) as step:
         explanation = explain_anatomy(anatomy, logits=not no_logits, rng=drawn, progress=step)
@@ -195,14 +232,17 @@ def explain(
         write_neurons(explanation, neurons)
         out.note(f"wrote {neurons}: {explanation.d_mlp} neurons")
     facts = about(anatomy.model, anatomy.layer)
-    out.emit({"model": model, **facts, **explanation.to_dict()} if out.json else {}, explanation.render)
+    out.emit(
+        {"model": model, **facts, **explanation.to_dict()} if out.json else {}, explanation.render
+    )
 
 
 def bounds(
     out: Output,
     model: ModelArgument = "pizza",
     moments: Annotated[
-        int, typer.Option("--moments", metavar="M", min=1, help="Harmonics used by the moment bound.")
+        int,
+        typer.Option("--moments", metavar="M", min=1, help="Harmonics used by the moment bound."),
     ] = 20,
     table_format: Annotated[
         Literal["text", "csv", "latex"], typer.Option("--format", help="How to print the tables.")
@@ -210,14 +250,21 @@ def bounds(
     phases: Annotated[
         Literal["all", "attention"],
         typer.Option(
-            "--phases", help="Of all that a neuron reads, or of attention's path alone, as the paper seems to."
+            "--phases",
+            help="Of all that a neuron reads, or of attention's path alone, as the paper seems to.",
         ),
     ] = "all",
 ) -> None:
     """Show the error of each cluster as a quadrature rule: the paper's bounds, and the exact value."""
     from quadlens.analysis.infinite_width.chains import chains_of
     from quadlens.analysis.quadrature import bounds as bound_clusters
-    from quadlens.analysis.quadrature import papers_cells, papers_cells_by_relu_rule, tables, text_table, to_json
+    from quadlens.analysis.quadrature import (
+        papers_cells,
+        papers_cells_by_relu_rule,
+        tables,
+        text_table,
+        to_json,
+    )
     from quadlens.base.numbers import counted
     from quadlens.network import load
 
@@ -239,7 +286,9 @@ def bounds(
                 )
                 console.print(text, soft_wrap=True, markup=False)
         if result.bounded and table_format == "text":
-            console.print("= exact (enclosed)   ≤ proved upper bound   ≈ float64 estimate; proofs: page `quadrature`")
+            console.print(
+                "= exact (enclosed)   ≤ proved upper bound   ≈ float64 estimate; proofs: page `quadrature`"
+            )
         if (same := papers_cells(views)) and table_format == "text":
             console.print(
                 f"These are the paper's frequencies: {same[0]} of the {same[1]} numbers that it prints for them, "
@@ -248,7 +297,10 @@ def bounds(
                 "Page `quadrature` of the documentation (§10) has the reasons for the others."
             )
         for none in result.unbounded:
-            console.print(f"k = {none.k} ({counted(none.neurons, 'neuron')}): no bound: {none.reason}", markup=False)
+            console.print(
+                f"k = {none.k} ({counted(none.neurons, 'neuron')}): no bound: {none.reason}",
+                markup=False,
+            )
         for chain in chains:
             console.print(
                 f"k = {' → '.join(map(str, chain))}: each is twice the one before, so that these rules need not be "
@@ -256,7 +308,9 @@ def bounds(
                 markup=False,
             )
         if not result.clusters:
-            console.print("no cluster: no neuron reads and writes the same frequency, so there is no quadrature rule")
+            console.print(
+                "no cluster: no neuron reads and writes the same frequency, so there is no quadrature rule"
+            )
 
     out.emit(value, render)
 
@@ -269,10 +323,17 @@ def lens(
     out: Output,
     model: ModelArgument = "pizza",
     exact: Annotated[
-        bool, typer.Option("--exact", help="Also the exact error of each finite sum against its integral (relu, abs).")
+        bool,
+        typer.Option(
+            "--exact",
+            help="Also the exact error of each finite sum against its integral (relu, abs).",
+        ),
     ] = False,
     swap: Annotated[
-        bool, typer.Option("--swap", help="Also put other activations in, predicted by the integral and measured.")
+        bool,
+        typer.Option(
+            "--swap", help="Also put other activations in, predicted by the integral and measured."
+        ),
     ] = False,
 ) -> None:
     """Read the hidden layer as integrals: what the neurons share, what the integral explains, and what is left."""
@@ -288,7 +349,9 @@ def lens(
         from quadlens.analysis.infinite_width.exact_error import error_table, shared_errors
 
         with out.step_line(PATIENCE) as step:
-            errors = shared_errors(found, lambda done, total: step(f"exact error {done + 1}/{total}"))
+            errors = shared_errors(
+                found, lambda done, total: step(f"exact error {done + 1}/{total}")
+            )
         value["exact_errors"] = [error.to_dict() for error in errors]
         extra.append(error_table(errors))
     if swap:

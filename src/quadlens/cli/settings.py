@@ -13,13 +13,19 @@ from quadlens.base.reading import parse_toml
 from quadlens.cli.options import with_signature
 from quadlens.training.config import PRESETS, TrainConfig
 
-PresetOption = Annotated[str, typer.Option("--preset", metavar="|".join(PRESETS), help="Which settings to start from.")]
-ConfigOption = Annotated[
-    Path | None, typer.Option("--config", metavar="TOML", help="Settings that override the preset's.")
+PresetOption = Annotated[
+    str, typer.Option("--preset", metavar="|".join(PRESETS), help="Which settings to start from.")
 ]
-CheckpointOption = Annotated[int, typer.Option("--checkpoint-every", min=1, help="Epochs between two checkpoints.")]
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="TOML", help="Settings that override the preset's."),
+]
+CheckpointOption = Annotated[
+    int, typer.Option("--checkpoint-every", min=1, help="Epochs between two checkpoints.")
+]
 SetOption = Annotated[
-    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any setting by its name; may be repeated.")
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Any setting by its name; may be repeated."),
 ]
 
 
@@ -49,7 +55,11 @@ def takes_settings(*without: str) -> Callable[[Callable[..., None]], Callable[..
             function(settings=parse_settings(set_ or [], given), **others)
 
         return with_signature(
-            command, function, [parameter for parameter in own.values() if parameter.name != "settings"], flags, None
+            command,
+            function,
+            [parameter for parameter in own.values() if parameter.name != "settings"],
+            flags,
+            None,
         )
 
     return decorate
@@ -88,7 +98,9 @@ def parse_settings(words: Sequence[str], flags: Mapping[str, Any]) -> dict[str, 
         if not equals or not name.isidentifier():
             raise BadConfig(f"--set {word!r}; expected NAME=VALUE, for example --set d_mlp=256")
         if name in settings:
-            raise BadConfig(f"--set {word!r}: {name} was already given as {settings[name]}; give it once")
+            raise BadConfig(
+                f"--set {word!r}: {name} was already given as {settings[name]}; give it once"
+            )
         settings[name] = _value(value, word)
     return settings
 
@@ -98,7 +110,9 @@ def parse_seeds(text: str) -> list[int]:
     try:
         first, last = (int(word) for word in text.split(":"))
     except ValueError:
-        raise BadConfig(f"--seeds {text!r}; expected A:B, for example 0:8 for seeds 0 … 7") from None
+        raise BadConfig(
+            f"--seeds {text!r}; expected A:B, for example 0:8 for seeds 0 … 7"
+        ) from None
     if last <= first:
         raise BadConfig(f"--seeds {text!r} names no seed; expected A:B with A below B")
     return list(range(first, last))

@@ -16,7 +16,13 @@ import typer
 from quadlens.base.errors import BadConfig, MissingExtra
 from quadlens.base.workers import INTERRUPTED, available_cores, stops_call
 from quadlens.cli.output import Output, duration, safe_console
-from quadlens.cli.settings import CheckpointOption, ConfigOption, PresetOption, parse_seeds, takes_settings
+from quadlens.cli.settings import (
+    CheckpointOption,
+    ConfigOption,
+    PresetOption,
+    parse_seeds,
+    takes_settings,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,20 +40,35 @@ LOG_SECONDS = 30.0
 def command(
     out: Output,
     settings: dict[str, Any],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The sweep's directory.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="The sweep's directory.")
+    ],
     seeds: Annotated[str, typer.Option("--seeds", metavar="A:B", help="Seeds A … B-1.")] = "0:151",
     preset: PresetOption = "paper",
     config: ConfigOption = None,
-    p: Annotated[str | None, typer.Option("--p", metavar="P,…", help="One or several moduli.")] = None,
-    attention_rate: Annotated[
-        str | None, typer.Option("--attention-rate", metavar="R,…", help="One or several shares of softmax, 0 … 1.")
+    p: Annotated[
+        str | None, typer.Option("--p", metavar="P,…", help="One or several moduli.")
     ] = None,
-    backend: Annotated[Literal["local", "ray"], typer.Option("--backend", help="Where to work.")] = "local",
+    attention_rate: Annotated[
+        str | None,
+        typer.Option(
+            "--attention-rate", metavar="R,…", help="One or several shares of softmax, 0 … 1."
+        ),
+    ] = None,
+    backend: Annotated[
+        Literal["local", "ray"], typer.Option("--backend", help="Where to work.")
+    ] = "local",
     address: Annotated[
-        str | None, typer.Option("--address", metavar="ADDRESS", help="A Ray cluster; without it one is started here.")
+        str | None,
+        typer.Option(
+            "--address", metavar="ADDRESS", help="A Ray cluster; without it one is started here."
+        ),
     ] = None,
     processes: Annotated[
-        int | None, typer.Option("--processes", min=1, help="Workers on this machine; one per core when left out.")
+        int | None,
+        typer.Option(
+            "--processes", min=1, help="Workers on this machine; one per core when left out."
+        ),
     ] = None,
     strategies: Annotated[
         str | None,
@@ -59,7 +80,10 @@ def command(
     ] = None,
     checkpoint_every: CheckpointOption = 500,
     retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Also try models again that failed three times before.")
+        bool,
+        typer.Option(
+            "--retry-failed", help="Also try models again that failed three times before."
+        ),
     ] = False,
 ) -> None:
     """Train, explain, bound and certify many models. Run it again after anything: it does only what is missing.
@@ -73,24 +97,40 @@ def command(
 
     if "seed" in settings:
         raise BadConfig("--set seed was given; a sweep's seeds come from --seeds")
-    axes = {"p": parse_numbers("p", p, int), "attention_rate": parse_numbers("attention-rate", attention_rate, float)}
+    axes = {
+        "p": parse_numbers("p", p, int),
+        "attention_rate": parse_numbers("attention-rate", attention_rate, float),
+    }
     for name, values in axes.items():
         if name in settings and values is not None:
             given = ",".join(map(str, values))
-            raise BadConfig(f"--set {name}={settings[name]}: {name} was already given as {given}; give it once")
+            raise BadConfig(
+                f"--set {name}={settings[name]}: {name} was already given as {given}; give it once"
+            )
     chosen_axes = {name: values for name, values in axes.items() if values is not None}
-    points = [dict(zip(chosen_axes, point, strict=True)) for point in itertools.product(*chosen_axes.values())]
+    points = [
+        dict(zip(chosen_axes, point, strict=True))
+        for point in itertools.product(*chosen_axes.values())
+    ]
     base = [load_config(preset, config, {**settings, **point}) for point in points]
     for at_point in base:
         if at_point.kind.no_sweep is not None:
-            raise BadConfig(f"{at_point.kind.no_sweep}; train networks on sequences by quadlens train --seeds")
-    configs = [dataclasses.replace(at_point, seed=seed) for at_point in base for seed in parse_seeds(seeds)]
+            raise BadConfig(
+                f"{at_point.kind.no_sweep}; train networks on sequences by quadlens train --seeds"
+            )
+    configs = [
+        dataclasses.replace(at_point, seed=seed) for at_point in base for seed in parse_seeds(seeds)
+    ]
     chosen = tuple(strategies.split(",")) if strategies is not None else DEFAULT_STRATEGIES
     if unknown := [name for name in chosen if name not in ALL_STRATEGIES]:
-        raise BadConfig(f"--strategies {','.join(unknown)} is not known; expected some of {','.join(ALL_STRATEGIES)}")
+        raise BadConfig(
+            f"--strategies {','.join(unknown)} is not known; expected some of {','.join(ALL_STRATEGIES)}"
+        )
     check_directory(output)
     place = work_backend(backend, address, processes)
-    out.note(f"{len(configs)} models into {output} (backend {backend}); stop it whenever you like and run it again")
+    out.note(
+        f"{len(configs)} models into {output} (backend {backend}); stop it whenever you like and run it again"
+    )
     report = run(configs, output, place, chosen, checkpoint_every, retry_failed, out)
 
     def render(console: "Console") -> None:
@@ -104,19 +144,27 @@ def command(
             console.print("try the failed ones again with --retry-failed")
         if report.already + report.made:
             console.print(f"dataset: {Store(output).dataset}", soft_wrap=True, markup=False)
-            console.print(f"look at it with: quadlens population {output}", soft_wrap=True, markup=False)
+            console.print(
+                f"look at it with: quadlens population {output}", soft_wrap=True, markup=False
+            )
 
     out.emit({**dataclasses.asdict(report), "directory": str(output)}, render)
     if report.failed or report.left:
         raise typer.Exit(INTERRUPTED if report.left else 1)
 
 
-def parse_numbers(flag: str, text: str | None, kind: type[int] | type[float]) -> list[int] | list[float] | None:
+def parse_numbers(
+    flag: str, text: str | None, kind: type[int] | type[float]
+) -> list[int] | list[float] | None:
     """Numbers from `23,31,59`; None where the flag was not given."""
     try:
         return None if text is None else [kind(word) for word in text.split(",")]
     except ValueError:
-        example = "integers separated by commas, for example 23,31,59" if kind is int else "for example 0,0.5,1"
+        example = (
+            "integers separated by commas, for example 23,31,59"
+            if kind is int
+            else "for example 0,0.5,1"
+        )
         raise BadConfig(f"--{flag} {text!r}; expected {example}") from None
 
 
@@ -149,7 +197,10 @@ def run(
     from quadlens.training.population.store import Store
     from quadlens.training.population.sweep import sweep
 
-    with stops_call(signal.default_int_handler), _progress(out.quiet, len(configs)) as (on_state, on_note):
+    with (
+        stops_call(signal.default_int_handler),
+        _progress(out.quiet, len(configs)) as (on_state, on_note),
+    ):
         report = sweep(
             configs,
             output.resolve(),
@@ -169,7 +220,9 @@ def run(
 
 
 @contextlib.contextmanager
-def _progress(quiet: bool, total: int) -> "Iterator[tuple[Callable[[SweepState], None], Callable[[str], None]]]":
+def _progress(
+    quiet: bool, total: int
+) -> "Iterator[tuple[Callable[[SweepState], None], Callable[[str], None]]]":
     """A bar on a terminal; in a log a line now and then; nothing when quiet."""
     if quiet:
         yield (lambda state: None), (lambda line: None)
@@ -178,11 +231,16 @@ def _progress(quiet: bool, total: int) -> "Iterator[tuple[Callable[[SweepState],
         from rich.progress import BarColumn, Progress, TextColumn
 
         with Progress(
-            BarColumn(), TextColumn("{task.description}"), console=safe_console(stderr=True), transient=True
+            BarColumn(),
+            TextColumn("{task.description}"),
+            console=safe_console(stderr=True),
+            transient=True,
         ) as bar:
             task = bar.add_task("", total=total)
             yield (
-                lambda state: bar.update(task, completed=state.done + state.failed, description=describe(state)),
+                lambda state: bar.update(
+                    task, completed=state.done + state.failed, description=describe(state)
+                ),
                 lambda line: bar.console.print(line, markup=False),
             )
         return
@@ -201,7 +259,11 @@ def _progress(quiet: bool, total: int) -> "Iterator[tuple[Callable[[SweepState],
 
 def describe(state: "SweepState") -> str:
     """`done 3/151 · running 2 · failed 0 · 40 min left`."""
-    parts = [f"done {state.done}/{state.total}", f"running {state.running}", f"failed {state.failed}"]
+    parts = [
+        f"done {state.done}/{state.total}",
+        f"running {state.running}",
+        f"failed {state.failed}",
+    ]
     if state.seconds_left is not None and state.done + state.failed < state.total:
         parts.append(f"{duration(state.seconds_left)} left")
     return " · ".join(parts)

@@ -16,7 +16,13 @@ from quadlens.base.errors import BadConfig, BadFile
 from quadlens.base.numbers import significant
 from quadlens.base.workers import INTERRUPTED, asked_to_stop, available_cores
 from quadlens.cli.output import Output, duration, safe_console
-from quadlens.cli.settings import CheckpointOption, ConfigOption, PresetOption, parse_seeds, takes_settings
+from quadlens.cli.settings import (
+    CheckpointOption,
+    ConfigOption,
+    PresetOption,
+    parse_seeds,
+    takes_settings,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,14 +41,21 @@ def command(
     settings: dict[str, Any],
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="FILE", help="The model's file (with --seeds: a directory)."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The model's file (with --seeds: a directory)."
+        ),
     ],
     preset: PresetOption = "paper",
     config: ConfigOption = None,
     seeds: Annotated[
-        str | None, typer.Option("--seeds", metavar="A:B", help="Train seeds A … B-1 into a sweep's directory.")
+        str | None,
+        typer.Option(
+            "--seeds", metavar="A:B", help="Train seeds A … B-1 into a sweep's directory."
+        ),
     ] = None,
-    device: Annotated[Literal["auto", "cpu", "cuda", "mps"], typer.Option("--device", help="Where to train.")] = "auto",
+    device: Annotated[
+        Literal["auto", "cpu", "cuda", "mps"], typer.Option("--device", help="Where to train.")
+    ] = "auto",
     threads: Annotated[
         int | None,
         typer.Option(
@@ -72,7 +85,8 @@ def command(
 ) -> None:
     """Train a model (the paper's, which adds modulo p, by default) in a minute or two.
 
-    Many seeds go into a directory as `quadlens sweep` leaves it, without its analysis; a sweep can add that later.
+    Many seeds go into a directory as `quadlens sweep` leaves it, without its analysis; a sweep can
+    add that later.
     """
     from quadlens.cli.output import check_model_name
     from quadlens.training.config import load_config
@@ -80,7 +94,11 @@ def command(
     chosen = load_config(preset, config, settings)
     if seeds is None:
         check_model_name(output)
-        made = {output: run_one(chosen, output, device, threads, checkpoint_every, resume, snapshots, out)}
+        made = {
+            output: run_one(
+                chosen, output, device, threads, checkpoint_every, resume, snapshots, out
+            )
+        }
     elif "seed" in settings:
         raise BadConfig("--seed and --seeds were both given; give one of them")
     elif threads is not None:
@@ -88,7 +106,9 @@ def command(
             "--threads was given with --seeds; many seeds run as one process per core, each with one thread"
         )
     elif snapshots:
-        raise BadConfig("--snapshots was given with --seeds; train seeds one by one to keep snapshots")
+        raise BadConfig(
+            "--snapshots was given with --seeds; train seeds one by one to keep snapshots"
+        )
     else:
         configs = [dataclasses.replace(chosen, seed=seed) for seed in parse_seeds(seeds)]
         made = _run_many(configs, output, device, checkpoint_every, out)
@@ -105,7 +125,10 @@ def command(
                 soft_wrap=True,
             )
 
-    runs = [{**dataclasses.asdict(run), **({"path": str(path)} if seeds else {})} for path, run in made.items()]
+    runs = [
+        {**dataclasses.asdict(run), **({"path": str(path)} if seeds else {})}
+        for path, run in made.items()
+    ]
     out.emit({"runs": runs} if seeds else runs[0], render)
 
 
@@ -152,12 +175,14 @@ def run_one(
     if checkpoint is not None and any(epoch < checkpoint.epoch for epoch in missing):
         out.note("the run starts again: snapshots from before its checkpoint are missing")
         checkpoint = None
-    # A run from the beginning keeps no snapshot: those of another run would stand among its own until it is done.
+    # A run from the beginning keeps no snapshot: those of another run would stand among its own
+    # until it is done.
     if kept:
         keep_snapshots(files.snapshots, kept if checkpoint else ())
     if output.exists():
         out.note(f"{output} exists and will be replaced when this run is done")
-    # From here on Ctrl-C only asks: torn out of a library that is starting its threads, the process would abort.
+    # From here on Ctrl-C only asks: torn out of a library that is starting its threads, the process
+    # would abort.
     with asked_to_stop() as should_stop:
         if not out.quiet:
             out.note("preparing: loading libraries, compiling, timing a few epochs")
@@ -176,7 +201,9 @@ def run_one(
                 lambda epoch, models: save_snapshot(models[0], files.snapshots, epoch),
             )
             try:
-                result = train(config, device=device, threads=threads, resume=checkpoint, hooks=hooks)
+                result = train(
+                    config, device=device, threads=threads, resume=checkpoint, hooks=hooks
+                )
             except Interrupted as stop:
                 stop.checkpoints[0].save(files.checkpoint)
                 sys.stderr.write(
@@ -202,8 +229,12 @@ def _to_resume(files: "RunFiles", config: "TrainConfig", out: Output) -> "Checkp
     manifest = whole_manifest(files)
     if manifest is None:
         if files.model.exists() and not files.history.exists():
-            raise BadFile(f"there is nothing to resume: no run of training left {files.model}; {choose}")
-        out.note(f"there is nothing to resume: {files.checkpoint} is not there; the run starts from the beginning")
+            raise BadFile(
+                f"there is nothing to resume: no run of training left {files.model}; {choose}"
+            )
+        out.note(
+            f"there is nothing to resume: {files.checkpoint} is not there; the run starts from the beginning"
+        )
         return None
     before = manifest.config
     if config == before:  # with snapshots that are not there
@@ -238,7 +269,9 @@ def _run_many(
     failed = False
     store = Store(output.resolve())
     check_directory(output)
-    out.note(f"training {len(configs)} seeds into {output}; stop it whenever you like and run it again")
+    out.note(
+        f"training {len(configs)} seeds into {output}; stop it whenever you like and run it again"
+    )
     if place(configs[0], device, None, None)[0] == "cpu":
         report = run(configs, output, work_backend("local", None, min(available_cores(), len(configs))),
                      (), checkpoint_every, True, out)  # fmt: skip
@@ -266,7 +299,11 @@ def _run_many(
 
 
 def _announcement(
-    config: "TrainConfig", output: Path, checkpoint: "Checkpoint | None", device: str, threads: int | None
+    config: "TrainConfig",
+    output: Path,
+    checkpoint: "Checkpoint | None",
+    device: str,
+    threads: int | None,
 ) -> str:
     """What will be done and how long that takes here, measured before it starts."""
     begin = checkpoint.epoch if checkpoint else 0
@@ -299,7 +336,8 @@ def _progress(
         (measure,) = measures
         if measure.validation is not None:
             validated, last_validation = epoch, f"{measure.validation.accuracy:.2%}"
-        # Validation is measured where a row of the history is recorded; in between it is of an earlier epoch.
+        # Validation is measured where a row of the history is recorded; in between it is of an
+        # earlier epoch.
         when = f" (epoch {validated + 1})" if validated != epoch and last_validation != "–" else ""
         return (
             f"{config.loss} {measure.train.loss:.2e}  train {measure.train.accuracy:.2%}  "
@@ -307,9 +345,20 @@ def _progress(
         )
 
     if sys.stderr.isatty():
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
 
-        columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
+        columns = (
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.description}"),
+            TimeRemainingColumn(),
+        )
         with Progress(*columns, console=safe_console(stderr=True), transient=True) as bar:
             task = bar.add_task("", total=config.epochs, completed=begin)
 
@@ -324,7 +373,9 @@ def _progress(
     def log_step(epoch: int, measures: "list[StepMeasures]") -> None:
         text = describe(epoch, measures)
         if (epoch + 1) % max(1, config.epochs // LOG_LINES) == 0:
-            left = (time.perf_counter() - started) / (epoch + 1 - begin) * (config.epochs - epoch - 1)
+            left = (
+                (time.perf_counter() - started) / (epoch + 1 - begin) * (config.epochs - epoch - 1)
+            )
             sys.stderr.write(f"epoch {epoch + 1}/{config.epochs}  {text}  {duration(left)} left\n")
 
     yield log_step

@@ -34,14 +34,17 @@ class Nonlinearity:
         apply: σ of floats, accurate to a few units in the last place.
         derivative: σ'(x), with σ'(0) = 0 at a kink, as PyTorch has it.
         enclose: σ of an Arb ball: a ball that holds every σ(x) with x in it.
-        exact: σ of an integer (any exact number), for a homogeneous σ; None for one that is not rational.
+        exact: σ of an integer (any exact number), for a homogeneous σ; None for one that is not
+            rational.
         degree: The d with σ(t x) = t^d σ(x) for t > 0; None where there is none.
         odd_slope: The s with σ(x) - σ(-x) = 2 s x; None where the odd part is not linear.
-        lambda_2_closed: λ_2(r) in closed form (see `lambda_2`); None where it is integrated numerically.
+        lambda_2_closed: λ_2(r) in closed form (see `lambda_2`); None where it is integrated
+            numerically.
         other_names: Names in other people's files, in lower case, without our own.
         onnx: The nodes of an ONNX graph from "pre" to "post".
         onnx_constants: Scalars that these nodes name.
-        far: What σ(x) is within 2^-50 of for |x| ≥ 40, where σ is not exact. For such a σ, |σ'| ≤ 1.13 and
+        far: What σ(x) is within 2^-50 of for |x| ≥ 40, where σ is not exact. For such a σ, |σ'| ≤
+            1.13 and
             |σ''| ≤ 0.8 everywhere (`proofs.float_layer` needs it, and a test looks).
     """
 
@@ -71,7 +74,11 @@ class Nonlinearity:
 
     def odd(self, x: Floats) -> Floats:
         """(σ(x) - σ(-x))/2."""
-        return self.odd_slope * x if self.odd_slope is not None else (self.apply(x) - self.apply(-x)) / 2
+        return (
+            self.odd_slope * x
+            if self.odd_slope is not None
+            else (self.apply(x) - self.apply(-x)) / 2
+        )
 
     def even(self, x: Floats) -> Floats:
         """(σ(x) + σ(-x))/2."""
@@ -80,8 +87,9 @@ class Nonlinearity:
     def lambda_2(self, r: Floats) -> Floats:
         """λ_2(r) = (1/2π) ∫ σ(r cos θ) cos 2θ dθ: the wave of twice the phase in σ of a wave (`docs/lens.md` 4).
 
-        Without a closed form by the trapezoidal rule, whose error falls exponentially in the number of nodes over r.
-        Past r = 1,024 the nodes are as many as they get; σ then has kinks, and the error is some 1e-9 of r.
+        Without a closed form by the trapezoidal rule, whose error falls exponentially in the number
+        of nodes over r. Past r = 1,024 the nodes are as many as they get; σ then has kinks, and the
+        error is some 1e-9 of r.
         """
         if self.lambda_2_closed is not None:
             return self.lambda_2_closed(r)
@@ -229,7 +237,9 @@ def parse_activation(name: object) -> Activation:
     for known in ACTIVATIONS:
         if name == known:
             return known
-    raise BadConfig(f"activation {str(name)[:40]!r} is not supported; expected one of {', '.join(ACTIVATIONS)}")
+    raise BadConfig(
+        f"activation {str(name)[:40]!r} is not supported; expected one of {', '.join(ACTIVATIONS)}"
+    )
 
 
 def recognise_activation(name: object) -> Activation:

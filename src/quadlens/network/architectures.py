@@ -18,10 +18,14 @@ ARCHITECTURES: dict[str, type[Config] | type[SequenceConfig]] = {
 }
 
 
-def config_from_dict(data: Any, where: str, table: Int[np.ndarray, "..."] | None = None) -> Config | SequenceConfig:
+def config_from_dict(
+    data: Any, where: str, table: Int[np.ndarray, "..."] | None = None
+) -> Config | SequenceConfig:
     """The config that `to_dict` wrote; `where` names the source in messages, `table` is the task's, if it has one."""
     if not isinstance(data, Mapping):
-        raise BadConfig(f"{where}: the config is a {type(data).__name__}; expected names with values")
+        raise BadConfig(
+            f"{where}: the config is a {type(data).__name__}; expected names with values"
+        )
     architecture = data.get("architecture")
     if not isinstance(architecture, str) or architecture not in ARCHITECTURES:
         known = ", ".join(ARCHITECTURES)

@@ -44,7 +44,9 @@ def resolve(model: str | Path) -> Path:
         return data_directory() / f"{current_name(str(model))}{SUFFIX}"
     path = Path(model)
     if not path.exists():
-        raise BadFile(f"{model}: no such file; bundled models are: {', '.join(bundled_names()) or 'none'}")
+        raise BadFile(
+            f"{model}: no such file; bundled models are: {', '.join(bundled_names()) or 'none'}"
+        )
     return path
 
 

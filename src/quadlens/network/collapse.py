@@ -1,14 +1,16 @@
 """The residual stream, multiplied out once: from the weights of a network to the tables of its last hidden layer.
 
-With constant attention, weight α_t on position t, x_t = W_E[token] + W_pos[t] and OV = Σ_h W_V^h W_O^h,
+With constant attention, weight α_t on position t, x_t = W_E[token] + W_pos[t] and OV = Σ_h W_V^h
+W_O^h,
 
     from_a[a] = α_0 x_0 OV,    from_b[b] = α_1 x_1 OV + …        plus x_t itself for the position that is read
     U_a = from_a W_in,         U_b = from_b W_in + b_in
     S_a = from_a W_U,          S_b = (from_b + b_out) W_U + b_U,            W_L = (W_out W_U)ᵀ
 
-Every constant (biases, '=') is in b's part. Softmax adds gated tables (`tables.py`). Exact over `Dyadic`, and over
-every other arithmetic as exact as that is. With norms, W_in and W_U stand for C diag(w) W_in and C diag(w) W_U, w a
-norm's weight and C = I - 1/d what takes the mean off, I for an RMSNorm.
+Every constant (biases, '=') is in b's part. Softmax adds gated tables (`tables.py`). Exact over
+`Dyadic`, and over every other arithmetic as exact as that is. With norms, W_in and W_U stand for C
+diag(w) W_in and C diag(w) W_U, w a norm's weight and C = I - 1/d what takes the mean off, I for an
+RMSNorm.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +42,9 @@ def collapse(weights: Weights, ring: Ring[R]) -> Tables[R]:
     config = weights.config.need_pairs()
     p = config.p
     if config.no_tables is not None and ring is not FLOATS:
-        raise BadConfig(f"{config.no_tables}: tables are in float64 alone; `evaluate`, `explain` and `lens` work")
+        raise BadConfig(
+            f"{config.no_tables}: tables are in float64 alone; `evaluate`, `explain` and `lens` work"
+        )
     with np.errstate(over="ignore", invalid="ignore"):
         parts = (_of_stream if config.has_stream else _of_one_hot)(weights, ring)
         U_b, S_b, sizes = parts.U_b, parts.S_b, _sizes(weights, parts.bias, parts.constant)
@@ -80,42 +84,61 @@ def _of_stream(weights: Weights, ring: Ring[R]) -> _Parts:
     """The tables of a transformer's last MLP; `W_L` is still [neuron, answer]."""
     config, p, last = weights.config, weights.config.p, weights.blocks[-1]
     into, bias = _folded(config.norms.mlp, last["W_in"], last["b_in"], last, "ln2")
-    out, constant = _folded(config.norms.final, weights.W_U[:, :p], weights.b_U[:p], weights.tensors, "ln_final")
+    out, constant = _folded(
+        config.norms.final, weights.W_U[:, :p], weights.b_U[:p], weights.tensors, "ln_final"
+    )
     W_out: Any = ring.of(last["W_out"])
     W_in, W_U, b_out = ring.of(into), ring.of(out), _row(ring, last["b_out"])
     if config.depth > 1:
         wide, square = np.zeros((p, config.d_mlp)), np.zeros((p, p))
         after: Any = ring.repeated(b_out @ W_U, p)
         return _Parts(
-            wide, wide.copy(), W_out @ W_U, square, after, bias, constant, before=_Earlier(weights, into, out)
+            wide,
+            wide.copy(),
+            W_out @ W_U,
+            square,
+            after,
+            bias,
+            constant,
+            before=_Earlier(weights, into, out),
         )
     from_a, from_b = attended_streams(weights, ring)
     after = from_b + ring.repeated(b_out, p)
     gated = gated_tables(weights, ring, W_in, W_U)
-    return _Parts(from_a @ W_in, from_b @ W_in, W_out @ W_U, from_a @ W_U, after @ W_U, bias, constant, gated)
+    return _Parts(
+        from_a @ W_in, from_b @ W_in, W_out @ W_U, from_a @ W_U, after @ W_U, bias, constant, gated
+    )
 
 
 def _of_one_hot(weights: Weights, ring: Ring[R]) -> _Parts:
     """The tables of the last hidden layer of an MLP on one-hot tokens."""
     config, p, last = weights.config, weights.config.p, weights.blocks[-1]
-    b_in, b_out = (last["b_in"], weights.b_out) if config.bias else (np.zeros(config.d_mlp), np.zeros(p))
+    b_in, b_out = (
+        (last["b_in"], weights.b_out) if config.bias else (np.zeros(config.d_mlp), np.zeros(p))
+    )
     out, constant = _folded(config.norms.final, weights.W_out, b_out, weights.tensors, "ln_final")
     S_a, S_b = ring.of(np.zeros((p, p))), ring.of(np.zeros((p, p)))
     if not config.hidden:
-        return _Parts(ring.of(weights.W_a), ring.of(weights.W_b), ring.of(out), S_a, S_b, b_in, constant)
+        return _Parts(
+            ring.of(weights.W_a), ring.of(weights.W_b), ring.of(out), S_a, S_b, b_in, constant
+        )
     wide = np.zeros((p, config.d_mlp))
     into, bias = _folded(config.norms.mlp, last["W_in"], b_in, last, "ln2")
     before = _Earlier(weights, into, np.zeros((len(into), p)))
     return _Parts(wide, wide.copy(), out, S_a, S_b, bias, constant, before=before)
 
 
-def _folded(norm: Norm | None, W: Array, b: Array, tensors: Mapping[str, Array], name: str) -> tuple[Array, Array]:
+def _folded(
+    norm: Norm | None, W: Array, b: Array, tensors: Mapping[str, Array], name: str
+) -> tuple[Array, Array]:
     """C diag(w) W and b_norm W + b: a linear layer that reads what a norm gives, but for the norm's factor."""
     W, b = W.astype(np.float64), b.astype(np.float64)
     if norm is None:
         return W, b
     weighted = tensors[f"{name}_w"].astype(np.float64)[:, None] * W
-    return weighted - (weighted.mean(axis=0) if norm.takes_mean else 0.0), tensors[f"{name}_b"] @ W + b
+    return weighted - (weighted.mean(axis=0) if norm.takes_mean else 0.0), tensors[
+        f"{name}_b"
+    ] @ W + b
 
 
 def _sizes(weights: Weights, bias: Array, constant: Array) -> Sizes | None:
@@ -135,7 +158,9 @@ class _Factors:
     def __call__(self, pairs: Pairs) -> tuple[Array, Array]:
         norms, streams = self.weights.config.norms, _ends(self.weights, pairs)
         factors = [
-            np.ones((len(pairs), 1)) if norm is None else inverse_size(FLOATS, norm, centred(FLOATS, norm, stream))
+            np.ones((len(pairs), 1))
+            if norm is None
+            else inverse_size(FLOATS, norm, centred(FLOATS, norm, stream))
             for norm, stream in zip((norms.mlp, norms.final), streams, strict=True)
         ]
         return factors[0][:, 0], factors[1][:, 0]
@@ -144,8 +169,8 @@ class _Factors:
 def attended_streams(weights: Weights, ring: Ring[R], thrifty: bool = False) -> tuple[Any, Any]:
     """The residual stream after attention at the position read, as one part per token: from_a[a] + from_b[b].
 
-    Constants (biases, the '=' token, the value biases that softmax brings) belong to b's part; the rest of softmax is
-    in the gated tables.
+    Constants (biases, the '=' token, the value biases that softmax brings) belong to b's part; the
+    rest of softmax is in the gated tables.
     """
     config, p, block = weights.config, weights.config.p, weights.blocks[-1]
     parts = [
@@ -154,7 +179,8 @@ def attended_streams(weights: Weights, ring: Ring[R], thrifty: bool = False) -> 
             zip(attended_parts(weights, ring, thrifty), token_streams(weights, ring), strict=True)
         )
     ]
-    # Every position brings each head's value bias as often as it is attended to, and softmax adds up to its scale.
+    # Every position brings each head's value bias as often as it is attended to, and softmax adds
+    # up to its scale.
     bias = sum_of(value_biases(weights, ring))
     times = [*config.attention, *([config.softmax.scale] if config.softmax else [])]
     constant = sum_of([_row(ring, block["b_O"]), *(ring.scaled(bias, alpha) for alpha in times)])
@@ -164,21 +190,29 @@ def attended_streams(weights: Weights, ring: Ring[R], thrifty: bool = False) -> 
 def value_biases(weights: Weights, ring: Ring[R]) -> list[Any]:
     """What each head's value bias writes at full attention, one row each."""
     block = weights.blocks[-1]
-    return [_row(ring, b_V) @ ring.of(W_O) for b_V, W_O in zip(block["b_V"], block["W_O"], strict=True)]
+    return [
+        _row(ring, b_V) @ ring.of(W_O) for b_V, W_O in zip(block["b_V"], block["W_O"], strict=True)
+    ]
 
 
 def attended_parts(weights: Weights, ring: Ring[R], thrifty: bool = False) -> list[Any]:
     """α_t x_t OV of each position: what attention's constant part brings of all its tokens, without value biases.
 
-    With `thrifty`, tokens that a and b share go through attention once, and head by head where that takes fewer
-    operations than OV: `thin`, whose cost they are a large part of, does so; the collapse is the plain yardstick.
+    With `thrifty`, tokens that a and b share go through attention once, and head by head where that
+    takes fewer operations than OV: `thin`, whose cost they are a large part of, does so; the
+    collapse is the plain yardstick.
     """
     config = weights.config
     if config.softmax is not None and not any(config.attention):
-        return [ring.of(np.zeros((stop - start, config.d_model))) for start, stop in config.token_rows]
+        return [
+            ring.of(np.zeros((stop - start, config.d_model))) for start, stop in config.token_rows
+        ]
     if not thrifty:
         OV = values_written(weights, ring)
-        return [ring.scaled(x @ OV, alpha) for alpha, x in zip(config.attention, _attended(weights, ring), strict=True)]
+        return [
+            ring.scaled(x @ OV, alpha)
+            for alpha, x in zip(config.attention, _attended(weights, ring), strict=True)
+        ]
 
     heads = _heads(weights, ring)
 
@@ -189,15 +223,22 @@ def attended_parts(weights: Weights, ring: Ring[R], thrifty: bool = False) -> li
 
     through: dict[int, Any] = {}
     parts = []
-    for position, (alpha, (start, stop)) in enumerate(zip(config.attention, config.token_rows, strict=True)):
-        tokens, place = ring.of(weights.W_E[start:stop]), ring.of(weights.W_pos[position : position + 1])
+    for position, (alpha, (start, stop)) in enumerate(
+        zip(config.attention, config.token_rows, strict=True)
+    ):
+        tokens, place = (
+            ring.of(weights.W_E[start:stop]),
+            ring.of(weights.W_pos[position : position + 1]),
+        )
         if stop - start == 1:
             parts.append(ring.scaled(mixed(tokens + place, 1), alpha))  # type: ignore[operator]
             continue
         # Where a and b share their tokens, only what their positions add differs.
         if start not in through:
             through[start] = mixed(tokens, stop - start)
-        parts.append(ring.scaled(through[start] + ring.repeated(mixed(place, 1), stop - start), alpha))
+        parts.append(
+            ring.scaled(through[start] + ring.repeated(mixed(place, 1), stop - start), alpha)
+        )
     return parts
 
 
@@ -208,7 +249,9 @@ def values_written(weights: Weights, ring: Ring[R]) -> Any:
 
 def _heads(weights: Weights, ring: Ring[R]) -> list[tuple[Any, Any]]:
     block = weights.blocks[-1]
-    return [(ring.of(W_V), ring.of(W_O)) for W_V, W_O in zip(block["W_V"], block["W_O"], strict=True)]
+    return [
+        (ring.of(W_V), ring.of(W_O)) for W_V, W_O in zip(block["W_V"], block["W_O"], strict=True)
+    ]
 
 
 def by_heads(config: Config, rows: int) -> bool:
@@ -222,7 +265,9 @@ def token_streams(weights: Weights, ring: Ring[R] = FLOATS) -> list[Any]:  # typ
     streams = []
     for position, (start, stop) in enumerate(weights.config.token_rows):
         tokens: Any = ring.of(weights.W_E[start:stop])
-        streams.append(tokens + ring.repeated(ring.of(weights.W_pos[position : position + 1]), stop - start))
+        streams.append(
+            tokens + ring.repeated(ring.of(weights.W_pos[position : position + 1]), stop - start)
+        )
     return streams
 
 
@@ -241,7 +286,10 @@ def gated_tables(weights: Weights, ring: Ring[R], W_in: R, W_U: R) -> tuple[Gate
     config, block = weights.config, weights.blocks[-1]
     if config.softmax is None:
         return ()
-    by_head = {name: [ring.of(np.atleast_2d(head)) for head in block[name]] for name in ("W_Q", "W_K", "W_V", "W_O")}
+    by_head = {
+        name: [ring.of(np.atleast_2d(head)) for head in block[name]]
+        for name in ("W_Q", "W_K", "W_V", "W_O")
+    }
     bias = {name: [_row(ring, head) for head in block[name]] for name in ("b_Q", "b_K")}
     read = config.read_position
     streams = _attended(weights, ring)
@@ -255,10 +303,18 @@ def gated_tables(weights: Weights, ring: Ring[R], W_in: R, W_U: R) -> tuple[Gate
             keys, U, S = _keys_and_tables(streams[position], by_head, outward)
         else:
             if start not in through:
-                through[start] = _keys_and_tables(ring.of(weights.W_E[start:stop]), by_head, outward)
-            place = _keys_and_tables(ring.of(weights.W_pos[position : position + 1]), by_head, outward)
-            # All is linear in the stream, W_E + W_pos: where a and b share their tokens, only the row differs.
-            keys, U, S = (_biased(ring, tokens, rows) for tokens, rows in zip(through[start], place, strict=True))
+                through[start] = _keys_and_tables(
+                    ring.of(weights.W_E[start:stop]), by_head, outward
+                )
+            place = _keys_and_tables(
+                ring.of(weights.W_pos[position : position + 1]), by_head, outward
+            )
+            # All is linear in the stream, W_E + W_pos: where a and b share their tokens, only the
+            # row differs.
+            keys, U, S = (
+                _biased(ring, tokens, rows)
+                for tokens, rows in zip(through[start], place, strict=True)
+            )
         keys = _biased(ring, keys, bias["b_K"])
         scores = [_scores(ring, q, read, k, position) for q, k in zip(queries, keys, strict=True)]
         tables.append(Gated(position, ring.heads(scores), ring.heads(U), ring.heads(S)))
@@ -274,10 +330,15 @@ def _biased(ring: Ring[Any], by_head: Sequence[Any], rows: Sequence[Any]) -> lis
     return [x + ring.repeated(row, x.shape[0]) for x, row in zip(by_head, rows, strict=True)]
 
 
-def _keys_and_tables(x: Any, by_head: dict[str, list[Any]], outward: tuple[list[Any], ...]) -> list[list[Any]]:
+def _keys_and_tables(
+    x: Any, by_head: dict[str, list[Any]], outward: tuple[list[Any], ...]
+) -> list[list[Any]]:
     """Keys without their bias, and what the values add to neurons and to logits, head by head."""
     values = _times(x, by_head["W_V"])
-    return [_times(x, by_head["W_K"]), *([v @ out for v, out in zip(values, into, strict=True)] for into in outward)]
+    return [
+        _times(x, by_head["W_K"]),
+        *([v @ out for v, out in zip(values, into, strict=True)] for into in outward),
+    ]
 
 
 def _scores(ring: Ring[Any], query: Any, read: int, key: Any, position: int) -> Any:
@@ -303,7 +364,9 @@ class _Earlier:
         return read @ self.W_in, read @ self.W_U
 
 
-def _ends(weights: Weights, pairs: Pairs) -> tuple[Float[np.ndarray, "n _"], Float[np.ndarray, "n _"]]:
+def _ends(
+    weights: Weights, pairs: Pairs
+) -> tuple[Float[np.ndarray, "n _"], Float[np.ndarray, "n _"]]:
     """What the last hidden layer and the unembedding read, before their norms, in float64.
 
     Raises:
@@ -312,7 +375,10 @@ def _ends(weights: Weights, pairs: Pairs) -> tuple[Float[np.ndarray, "n _"], Flo
     with np.errstate(over="ignore", invalid="ignore"):
         starts = range(0, max(1, len(pairs)), TOGETHER)
         together = [ends(weights, pairs[start : start + TOGETHER], FLOATS) for start in starts]
-    read, written = (np.concatenate(blocks) for blocks in zip(*((x.read, x.written) for x in together), strict=True))
+    read, written = (
+        np.concatenate(blocks)
+        for blocks in zip(*((x.read, x.written) for x in together), strict=True)
+    )
     if not (np.isfinite(read).all() and np.isfinite(written).all()):
         raise BadWeights("the residual stream overflows: the weights are too large for float64")
     return read, written

@@ -64,7 +64,9 @@ def check_size(p: int, weights: int) -> None:
     if p > MAX_P:
         raise BadConfig(f"p = {p} is too large; expected at most {MAX_P} elements")
     if weights > MAX_WEIGHTS:
-        raise BadConfig(f"the model would have {weights} weights; expected at most {MAX_WEIGHTS}: make it smaller")
+        raise BadConfig(
+            f"the model would have {weights} weights; expected at most {MAX_WEIGHTS}: make it smaller"
+        )
 
 
 @dataclass(frozen=True)
@@ -126,18 +128,20 @@ class Config(Displayed):
         d_vocab: Rows of W_E (at least p; one more with '=', 2p when b has tokens of its own).
         d_vocab_out: Columns of W_U (at least p; the answer is the largest of the first p logits).
         n_ctx: Rows of W_pos (at least the number of positions fed).
-        attention: The constant part of the attention weight on each position that is fed: (a, b) or (a, b, '='). With
-            several layers it is the same in every head, from every position, whatever softmax masks.
+        attention: The constant part of the attention weight on each position that is fed: (a, b) or
+            (a, b, '='). With several layers it is the same in every head, from every position,
+            whatever softmax masks.
         read_position: Which position's residual stream is read: 0 (a), 1 (b) or 2 ('=').
         activation: The nonlinearity of the MLP.
         b_token_offset: Token of b minus b (p when the second operand has its own tokens, else 0).
         softmax: What is added to the constant part; None where attention is constant.
         task: What the model is asked; addition when left out.
         n_layers: Number of layers.
-        norms: Where a transformer has norms, the same in every block. Of an MLP, `mlp` is the norm of what its last
-            hidden layer reads.
+        norms: Where a transformer has norms, the same in every block. Of an MLP, `mlp` is the norm
+            of what its last hidden layer reads.
         hidden: The hidden layers of an MLP before its last.
-        bias: Whether an MLP has biases, b_in and b_out; a transformer always has, and an MLP with `hidden` must.
+        bias: Whether an MLP has biases, b_in and b_out; a transformer always has, and an MLP with
+            `hidden` must.
     """
 
     on_sequences: ClassVar[bool] = False
@@ -165,17 +169,23 @@ class Config(Displayed):
         check_fields(self)
         for name in WHOLE:
             object.__setattr__(self, name, int(getattr(self, name)))
-        object.__setattr__(self, "attention", tuple(as_double("an attention weight", x) for x in self.attention))
+        object.__setattr__(
+            self, "attention", tuple(as_double("an attention weight", x) for x in self.attention)
+        )
         check_size(self.p, self._size())
         if self.task is None:
             object.__setattr__(self, "task", task_by_name("add", self.p))
         elif self.task.n != self.p:
-            raise BadConfig(f"the task {self.task.name} has {self.task.n} elements, but the model has p = {self.p}")
+            raise BadConfig(
+                f"the task {self.task.name} has {self.task.n} elements, but the model has p = {self.p}"
+            )
         _check_positive("d_mlp", self.d_mlp)
         parse_activation(self.activation)
         self._check()
         if self.norms.query_key is not None:
-            raise BadConfig("a norm of queries and keys is not supported here; expected norms.query_key = None")
+            raise BadConfig(
+                "a norm of queries and keys is not supported here; expected norms.query_key = None"
+            )
 
     def _size(self) -> int:
         """Number of weights, about, of a config that is not checked yet."""
@@ -191,9 +201,13 @@ class Config(Displayed):
                 "Config.mlp builds its config"
             )
         if self.hidden or self.bias:
-            raise BadConfig("hidden layers and biases of their own are an MLP's; expected hidden = () and bias = False")
+            raise BadConfig(
+                "hidden layers and biases of their own are an MLP's; expected hidden = () and bias = False"
+            )
         if not 1 <= self.n_layers <= MAX_LAYERS:
-            raise BadConfig(f"n_layers = {self.n_layers} is not supported; expected 1 … {MAX_LAYERS}")
+            raise BadConfig(
+                f"n_layers = {self.n_layers} is not supported; expected 1 … {MAX_LAYERS}"
+            )
         for name in ("d_model", "n_heads", "d_head"):
             _check_positive(name, getattr(self, name))
         if len(self.attention) not in (2, EOS_POSITIONS):
@@ -203,13 +217,19 @@ class Config(Displayed):
         if not all(math.isfinite(x) for x in self.attention):
             raise BadConfig(f"attention weights {self.attention} are not all finite")
         if not 0 <= self.read_position < len(self.attention):
-            raise BadConfig(f"read_position = {self.read_position} is not fed; expected 0 … {len(self.attention) - 1}")
+            raise BadConfig(
+                f"read_position = {self.read_position} is not fed; expected 0 … {len(self.attention) - 1}"
+            )
         if self.n_ctx < len(self.attention):
-            raise BadConfig(f"n_ctx = {self.n_ctx} is less than the {len(self.attention)} positions fed")
+            raise BadConfig(
+                f"n_ctx = {self.n_ctx} is less than the {len(self.attention)} positions fed"
+            )
         if self.b_token_offset not in (0, self.p):
             raise BadConfig(f"b_token_offset = {self.b_token_offset}; expected 0 or p = {self.p}")
         if self.d_vocab < self.tokens_used:
-            raise BadConfig(f"d_vocab = {self.d_vocab} is less than the {self.tokens_used} tokens used")
+            raise BadConfig(
+                f"d_vocab = {self.d_vocab} is less than the {self.tokens_used} tokens used"
+            )
         if self.d_vocab_out < self.p:
             raise BadConfig(f"d_vocab_out = {self.d_vocab_out} is less than p = {self.p}")
 
@@ -253,7 +273,11 @@ class Config(Displayed):
             "W_out": (m, d),
             "b_out": (d,),
         }
-        more = {"W_Q": (h, d, dh), "b_Q": (h, dh), "W_K": (h, d, dh), "b_K": (h, dh)} if self.softmax else {}
+        more = (
+            {"W_Q": (h, d, dh), "b_Q": (h, dh), "W_K": (h, d, dh), "b_K": (h, dh)}
+            if self.softmax
+            else {}
+        )
         more |= {"ln1_w": (d,), "ln1_b": (d,)} if self.norms.attention else {}
         more |= {"ln2_w": (d,), "ln2_b": (d,)} if self.norms.mlp else {}
         before = {"W_E": (self.d_vocab, d), "W_pos": (self.n_ctx, d)}
@@ -261,7 +285,11 @@ class Config(Displayed):
         final = {"ln_final_w": (d,), "ln_final_b": (d,)} if self.norms.final else {}
         if self.n_layers == 1:
             return before | block | after | more | final
-        inner = {f"{i}.{name}": shape for i in range(self.n_layers) for name, shape in (block | more).items()}
+        inner = {
+            f"{i}.{name}": shape
+            for i in range(self.n_layers)
+            for name, shape in (block | more).items()
+        }
         return before | after | final | inner
 
     @property
@@ -273,7 +301,11 @@ class Config(Displayed):
     def names(self) -> dict[str, str]:
         """Our short names and the names in the file."""
         shapes = self.shapes
-        return {short: long for short, long in layered(PAIR_NAMES, self.n_layers).items() if short in shapes}
+        return {
+            short: long
+            for short, long in layered(PAIR_NAMES, self.n_layers).items()
+            if short in shapes
+        }
 
     @property
     def task_tensors(self) -> dict[str, Int[np.ndarray, "n n"]]:
@@ -289,16 +321,23 @@ class Config(Displayed):
     def to_dict(self) -> dict[str, Any]:
         """The config as plain JSON types, with the architecture named.
 
-        Addition, constant attention, one layer, no norm and no bias of an MLP go without saying, so that files of such
-        models stay the same bytes.
+        Addition, constant attention, one layer, no norm and no bias of an MLP go without saying, so
+        that files of such models stay the same bytes.
         """
         fields = {
             field.name: getattr(self, field.name)
             for field in dataclasses.fields(self)
-            if field.name != "task" and (field.name not in UNSAID or getattr(self, field.name) != field.default)
+            if field.name != "task"
+            and (field.name not in UNSAID or getattr(self, field.name) != field.default)
         }
-        fields |= {name: dataclasses.asdict(fields[name]) for name in ("softmax", "norms") if name in fields}
-        fields |= {"hidden": [dataclasses.asdict(layer) for layer in self.hidden]} if self.hidden else {}
+        fields |= {
+            name: dataclasses.asdict(fields[name])
+            for name in ("softmax", "norms")
+            if name in fields
+        }
+        fields |= (
+            {"hidden": [dataclasses.asdict(layer) for layer in self.hidden]} if self.hidden else {}
+        )
         data = self._as_json(fields)
         return data if self.task.name == "add" else {**data, "task": self.task.to_json()}
 
@@ -311,12 +350,19 @@ class Config(Displayed):
         return dataclasses.fields(Config)
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], where: str, table: Int[np.ndarray, "..."] | None) -> "Config":
+    def from_dict(
+        cls, data: Mapping[str, Any], where: str, table: Int[np.ndarray, "..."] | None
+    ) -> "Config":
         """The inverse of `to_dict`; `where` names the source in messages, `table` is the task's, if it has one."""
-        config = cls._parsed({key: value for key, value in data.items() if key not in ("architecture", "task")}, where)
+        config = cls._parsed(
+            {key: value for key, value in data.items() if key not in ("architecture", "task")},
+            where,
+        )
         if "task" not in data:
             return config
-        return dataclasses.replace(config, task=task_from_json(data["task"], config.p, table, where))
+        return dataclasses.replace(
+            config, task=task_from_json(data["task"], config.p, table, where)
+        )
 
     @classmethod
     def _parsed(cls, fields: dict[str, Any], where: str) -> "Config":
@@ -334,11 +380,25 @@ class Config(Displayed):
     def _facts(self) -> dict[str, object]:
         layers = {"n_layers": self.depth} if self.neuron_layers > 1 else {}
         norms = {"norms": self.norms.words} if self.norms else {}
-        return {name: getattr(self, name) for name in self._main} | layers | norms | {"task": self.task.words}
+        return (
+            {name: getattr(self, name) for name in self._main}
+            | layers
+            | norms
+            | {"task": self.task.words}
+        )
 
     @property
     def _main(self) -> tuple[str, ...]:
-        return ("p", "d_model", "d_mlp", "n_heads", "d_head", "attention", "read_position", "activation")
+        return (
+            "p",
+            "d_model",
+            "d_mlp",
+            "n_heads",
+            "d_head",
+            "attention",
+            "read_position",
+            "activation",
+        )
 
     @property
     def depth(self) -> int:
@@ -356,19 +416,27 @@ class Config(Displayed):
         if self.neuron_layers > 1 or (self.depth > 1 and not self.norms):
             return f"the model has {self.depth} layers, and the last reads what those before it compute"
         return (
-            f"the model has {self.norms.words}, which divides by a size that depends on a and b" if self.norms else None
+            f"the model has {self.norms.words}, which divides by a size that depends on a and b"
+            if self.norms
+            else None
         )
 
     @property
     def no_collapse(self) -> str | None:
         """Why what reaches a neuron is not a part of a plus a part of b; None where it is."""
-        attention = f"attention is a {self.attention_kind}, which depends on the tokens" if self.softmax else None
+        attention = (
+            f"attention is a {self.attention_kind}, which depends on the tokens"
+            if self.softmax
+            else None
+        )
         return self.no_tables or attention
 
     @property
     def settings(self) -> dict[str, object]:
         """What it says of each fact that a setting of an import could say; None where any is right."""
-        softmax = "a mixture" if self.attention_kind == "mixture" else f"softmax:{len(self.attention)}"
+        softmax = (
+            "a mixture" if self.attention_kind == "mixture" else f"softmax:{len(self.attention)}"
+        )
         attention = softmax if self.softmax else self.attention or "none"
         facts = {"p": self.p, "activation": self.activation, "read_position": self.read_position}
         return {**facts, "attention": attention, "answers": None}
@@ -406,7 +474,9 @@ class Config(Displayed):
         Raises:
             BadConfig: of any other network.
         """
-        raise BadConfig("this network answers pairs; expected one on sequences, with a SequenceConfig")
+        raise BadConfig(
+            "this network answers pairs; expected one on sequences, with a SequenceConfig"
+        )
 
     def need_pairs(self, why: str = "", settings: tuple[str, ...] = ()) -> "Config":
         """This config; that of a network on sequences raises BadConfig, with `why` or a sentence of its own."""

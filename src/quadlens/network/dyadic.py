@@ -47,7 +47,9 @@ class Dyadic:
         integers >>= trailing
         exponents = np.where(integers == 0, 0, exponents + trailing)
         shift = max(0, -int(exponents.min(initial=0)))
-        entries = [n << e for n, e in zip(integers.tolist(), (exponents + shift).tolist(), strict=True)]
+        entries = [
+            n << e for n, e in zip(integers.tolist(), (exponents + shift).tolist(), strict=True)
+        ]
         rows, columns = array.shape
         return cls(_fmpz_mat(rows, columns, entries), shift)
 
@@ -64,7 +66,9 @@ class Dyadic:
     def at_shift(self, shift: int) -> "Dyadic":
         """The same value over a larger power of two."""
         if shift < self.shift:
-            raise ValueError(f"cannot lower the shift from {self.shift} to {shift} without rounding")
+            raise ValueError(
+                f"cannot lower the shift from {self.shift} to {shift} without rounding"
+            )
         return type(self)(self.numerators * (1 << (shift - self.shift)), shift)
 
     def __matmul__(self, other: "Dyadic") -> "Dyadic":
@@ -167,7 +171,9 @@ class Dyadics:
             BadConfig: when σ of a rational is not rational.
         """
         sigma, degree = exact_activation(activation)
-        return Dyadic.from_entries(*x.shape, [sigma(n) for n in x.numerators.entries()], degree * x.shift)
+        return Dyadic.from_entries(
+            *x.shape, [sigma(n) for n in x.numerators.entries()], degree * x.shift
+        )
 
     def softmax(self, scores: Sequence[Dyadic]) -> Sequence[Dyadic]:
         """There is none: e^x is not rational."""
@@ -175,7 +181,9 @@ class Dyadics:
 
     def inner(self, x: Dyadic, y: Dyadic, divisor: float) -> Dyadic:
         """Only for softmax and norms."""
-        raise BadConfig("this model has softmax or a norm: e^x is not rational, and neither is 1/√x")
+        raise BadConfig(
+            "this model has softmax or a norm: e^x is not rational, and neither is 1/√x"
+        )
 
     def inverse_root(self, x: Dyadic) -> Dyadic:
         """There is none: 1/√x is not rational."""

@@ -28,7 +28,8 @@ class Evaluation(Displayed):
     Attributes:
         p: Number of elements.
         pairs: How many pairs were tried (p² unless sampled).
-        correct: How many are answered right; a tie between the right answer and another is not right.
+        correct: How many are answered right; a tie between the right answer and another is not
+            right.
         accuracy: correct / pairs.
         min_margin: Smallest margin: right logit minus the largest other.
         min_margin_pair: The pair that has it.
@@ -101,14 +102,18 @@ def evaluate(
         min_margin_pair=(int(pairs[worst, 0]), int(pairs[worst, 1])),
         median_margin=_median(margin),
         loss=float(np.concatenate(losses).mean()),
-        wrong=tuple((int(pairs[i, 0]), int(pairs[i, 1]), int(answer[i])) for i in wrong[:MAX_WITNESSES]),
+        wrong=tuple(
+            (int(pairs[i, 0]), int(pairs[i, 1]), int(answer[i])) for i in wrong[:MAX_WITNESSES]
+        ),
     )
 
 
 def _median(values: Float[np.ndarray, " n"]) -> float:
     """The median; np.median would import NumPy's masked arrays first, which takes longer than all else here."""
     middle = len(values) // 2
-    low, high = np.partition(values, [(len(values) - 1) // 2, middle])[[(len(values) - 1) // 2, middle]].tolist()
+    low, high = np.partition(values, [(len(values) - 1) // 2, middle])[
+        [(len(values) - 1) // 2, middle]
+    ].tolist()
     return float(low if low == high else (low + high) / 2)
 
 
@@ -135,7 +140,11 @@ def margins(layer: FloatTables) -> Float[np.ndarray, "p p"]:
 def about(model: Weights, layer: FloatTables) -> dict[str, Any]:
     """What the JSON of several commands says of a model: `n, task, modulus, activation, attention`."""
     config = model.config
-    facts: dict[str, Any] = {"n": config.p, "task": config.task.to_json(), "activation": config.activation}
+    facts: dict[str, Any] = {
+        "n": config.p,
+        "task": config.task.to_json(),
+        "activation": config.activation,
+    }
     if config.task.modulus is not None:
         facts["modulus"] = config.task.modulus
     ranges = attention_ranges(model, layer)
@@ -169,11 +178,16 @@ def attention_ranges(model: Weights, layer: FloatTables) -> tuple[AttentionRange
     config = model.config
     if config.softmax is None:
         every = np.ndindex(config.n_layers, config.n_heads, len(config.attention))
-        return tuple(AttentionRange(head, t, config.attention[t], config.attention[t], at) for at, head, t in every)
+        return tuple(
+            AttentionRange(head, t, config.attention[t], config.attention[t], at)
+            for at, head, t in every
+        )
     if not layer.gated:
         return _ranges_by_layer(model)
     ranges = [
-        AttentionRange(head, table.position, *(config.attention[table.position] + np.sort(gate)).tolist())
+        AttentionRange(
+            head, table.position, *(config.attention[table.position] + np.sort(gate)).tolist()
+        )
         for table, gates in zip(layer.gated, layer.gate_range(), strict=True)
         for head, gate in enumerate(gates)
     ]
@@ -186,7 +200,9 @@ def _ranges_by_layer(model: Weights) -> tuple[AttentionRange, ...]:
     low = np.full((config.n_layers, config.n_heads, len(config.attention)), np.inf)
     high = -low
     for a in range(p):
-        for at, step in enumerate(steps(model, np.stack([np.full(p, a), np.arange(p)], axis=1), FLOATS)):
+        for at, step in enumerate(
+            steps(model, np.stack([np.full(p, a), np.arange(p)], axis=1), FLOATS)
+        ):
             for head, gates in enumerate(step.gates[config.read_position]):
                 for t, alpha in enumerate(config.attention):
                     weight = alpha + (gates[t] if t < len(gates) else np.zeros(1))

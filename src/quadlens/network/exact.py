@@ -70,7 +70,9 @@ class IntegerModel:
         """Number of neurons."""
         return int(self.U_a.shape[1])
 
-    def logits(self, a: Int[np.ndarray, " n"], b: Int[np.ndarray, " n"]) -> Shaped[np.ndarray, "n p"]:
+    def logits(
+        self, a: Int[np.ndarray, " n"], b: Int[np.ndarray, " n"]
+    ) -> Shaped[np.ndarray, "n p"]:
         """Every logit of the pairs (a, b) by its definition, over 2^shift; the products are FLINT's."""
         sigma, _ = exact_activation(self.activation)
         neurons = [sigma(x) for x in (self.U_a[a] + self.U_b[b]).ravel().tolist()]
@@ -79,7 +81,9 @@ class IntegerModel:
 
     @cached_property
     def _output(self) -> Dyadic:
-        return Dyadic.from_entries(self.p, self.d_mlp, self.W_L.ravel().tolist(), self.shift_w).transposed()
+        return Dyadic.from_entries(
+            self.p, self.d_mlp, self.W_L.ravel().tolist(), self.shift_w
+        ).transposed()
 
 
 def in_integers(exact: Tables[Dyadic]) -> IntegerModel:
@@ -94,7 +98,17 @@ def in_integers(exact: Tables[Dyadic]) -> IntegerModel:
     shift_w = shift - degree * shift_u
     U_a, U_b = (x.integers(shift_u) for x in (exact.U_a, exact.U_b))
     S_a, S_b = (x.integers(shift) for x in (exact.S_a, exact.S_b))
-    return IntegerModel(exact.task, exact.activation, shift, shift_w, U_a, U_b, exact.W_L.integers(shift_w), S_a, S_b)
+    return IntegerModel(
+        exact.task,
+        exact.activation,
+        shift,
+        shift_w,
+        U_a,
+        U_b,
+        exact.W_L.integers(shift_w),
+        S_a,
+        S_b,
+    )
 
 
 def integer_model(exact: Tables[Dyadic]) -> IntegerModel:
@@ -184,7 +198,8 @@ class Agreement:
 
 def agreement(model: Weights) -> Agreement:
     """Compare the float64 collapsed model with exact arithmetic on all p³ logits."""
-    # First the float64 model: it says so when the weights overflow float64, where `to_floats` could not round.
+    # First the float64 model: it says so when the weights overflow float64, where `to_floats` could
+    # not round.
     collapsed = model.collapse()
     exact = exact_logits(model)
     rounded = exact.to_floats()

@@ -1,9 +1,10 @@
 """The forward pass, written the obvious way over any arithmetic: the oracle of every faster path.
 
-Each block adds to every position's residual stream what attention brings, then what its MLP computes of that; what
-either reads goes through a norm first where there is one (`norm.py`), and so does what the unembedding reads. The
-weight of a head on position t, seen from position q, is attention[t] + scale · softmax_t(q · k / divisor); where
-softmax is causal it leaves out t > q (the constant part does not).
+Each block adds to every position's residual stream what attention brings, then what its MLP
+computes of that; what either reads goes through a norm first where there is one (`norm.py`), and so
+does what the unembedding reads. The weight of a head on position t, seen from position q, is
+attention[t] + scale · softmax_t(q · k / divisor); where softmax is causal it leaves out t > q (the
+constant part does not).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,10 +28,10 @@ class Step(Generic[R]):
     """What one block sees.
 
     Attributes:
-        before: What attention reads of every position: the residual stream before the block, after its norm where there
-            is one, [input, d_model] each.
-        gates: What softmax puts on each position, [from position][head][position], a column each; empty where attention
-            is constant.
+        before: What attention reads of every position: the residual stream before the block, after
+            its norm where there is one, [input, d_model] each.
+        gates: What softmax puts on each position, [from position][head][position], a column each;
+            empty where attention is constant.
         middle: The residual stream of every position between attention and MLP.
     """
 
@@ -44,9 +45,11 @@ class Ends(Generic[R]):
     """What stands at the end of a network, of each input.
 
     Attributes:
-        read: What the last hidden layer reads, before its norm: the residual stream, or what an MLP's layers before it
-            compute. An MLP's only hidden layer reads one-hot tokens: of that it is the pre-activations.
-        written: What the unembedding reads, before its norm: the stream with what the last MLP writes, or the neurons.
+        read: What the last hidden layer reads, before its norm: the residual stream, or what an
+            MLP's layers before it compute. An MLP's only hidden layer reads one-hot tokens: of that
+            it is the pre-activations.
+        written: What the unembedding reads, before its norm: the stream with what the last MLP
+            writes, or the neurons.
         logits: Of the answers 0 … p-1.
     """
 
@@ -128,12 +131,19 @@ def _gates(ring: Ring[Any], config: Config, block: Block, x: list[Any], q: int) 
     return by_head
 
 
-def _brought(ring: Ring[Any], config: Config, block: Block, x: list[Any], gates: list[list[Any]]) -> Any:
+def _brought(
+    ring: Ring[Any], config: Config, block: Block, x: list[Any], gates: list[list[Any]]
+) -> Any:
     """What attention brings to one position of each input."""
     total = ring.repeated(ring.of(block["b_O"][None]), x[0].shape[0])
     for h in range(config.n_heads):
         values = [_linear(ring, stream, block["W_V"][h], block["b_V"][h]) for stream in x]
-        mixed = sum_of([ring.scaled(value, alpha) for value, alpha in zip(values, config.attention, strict=True)])
+        mixed = sum_of(
+            [
+                ring.scaled(value, alpha)
+                for value, alpha in zip(values, config.attention, strict=True)
+            ]
+        )
         for gate, value in zip(gates[h] if gates else (), values, strict=False):
             mixed = mixed + gate * value
         total = mixed @ ring.of(block["W_O"][h]) + total

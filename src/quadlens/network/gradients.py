@@ -38,7 +38,9 @@ def one_hot_gradients(
     config, (a, b) = weights.config, pairs.T
     W_a, W_b = weights.W_a.astype(np.float64), weights.W_b.astype(np.float64)
     x, slopes = W_a[a] + (W_b[b] + (weights.b_in if config.bias else 0.0)), []
-    for number, activation in enumerate([*(layer.activation for layer in config.hidden), config.activation]):
+    for number, activation in enumerate(
+        [*(layer.activation for layer in config.hidden), config.activation]
+    ):
         if number:
             x = x @ weights.blocks[number]["W_in"] + weights.blocks[number]["b_in"]
         sigma = None if activation is None else NONLINEARITIES[activation]
@@ -51,25 +53,37 @@ def one_hot_gradients(
     return g @ W_a.T, g @ W_b.T
 
 
-def _back_through_attention(config: Config, block: Mapping[str, Array], step: Step[Array], g: Streams) -> Streams:
+def _back_through_attention(
+    config: Config, block: Mapping[str, Array], step: Step[Array], g: Streams
+) -> Streams:
     """What a gradient after attention is before it, by values, and by scores: ∂/∂s_t = P_t (g_t - Σ_u P_u g_u)."""
     x, softmax = np.stack(step.before, axis=1), config.softmax
     shares = _shares(config, step, len(g))
     weights = np.array(config.attention) + shares * (softmax.scale if softmax else 0.0)
     back = np.einsum("nqe,hke->nhqk", g, block["W_O"], optimize=True)
-    gradient = np.einsum("nhtk,hdk->ntd", weights.swapaxes(2, 3) @ back, block["W_V"], optimize=True)
+    gradient = np.einsum(
+        "nhtk,hdk->ntd", weights.swapaxes(2, 3) @ back, block["W_V"], optimize=True
+    )
     if softmax is None:
         return gradient
     values, queries, keys = (
-        np.einsum("ntd,hdk->nhtk", x, block[f"W_{name}"], optimize=True) + block[f"b_{name}"][:, None] for name in "VQK"
+        np.einsum("ntd,hdk->nhtk", x, block[f"W_{name}"], optimize=True)
+        + block[f"b_{name}"][:, None]
+        for name in "VQK"
     )
     by_share = back @ values.swapaxes(2, 3) * softmax.scale
-    by_score = shares * (by_share - (shares * by_share).sum(axis=3, keepdims=True)) / softmax.divisor
+    by_score = (
+        shares * (by_share - (shares * by_share).sum(axis=3, keepdims=True)) / softmax.divisor
+    )
     gradient = gradient + np.einsum("nhqk,hdk->nqd", by_score @ keys, block["W_Q"], optimize=True)
-    return gradient + np.einsum("nhtk,hdk->ntd", by_score.swapaxes(2, 3) @ queries, block["W_K"], optimize=True)
+    return gradient + np.einsum(
+        "nhtk,hdk->ntd", by_score.swapaxes(2, 3) @ queries, block["W_K"], optimize=True
+    )
 
 
-def _shares(config: Config, step: Step[Array], n: int) -> Float[np.ndarray, "n heads positions positions"]:
+def _shares(
+    config: Config, step: Step[Array], n: int
+) -> Float[np.ndarray, "n heads positions positions"]:
     """Softmax itself, [input, head, from, to]; 0 where a position is not seen."""
     positions = len(config.attention)
     shares = np.zeros((n, config.n_heads, positions, positions))

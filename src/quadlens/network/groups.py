@@ -3,8 +3,10 @@
 The order of the elements, by which tokens are numbered:
 
 - `Cn`: element i is the i-th power of one generator.
-- `Dn` (2n elements): the rotations r^0 … r^(n-1), then the reflections r^0 s … r^(n-1) s, with s r s = r^-1.
-- `Sn`, `An`: permutations of 0 … n-1 as tuples (σ(0), …, σ(n-1)) in lexicographic order; σ·τ is "first τ, then σ".
+- `Dn` (2n elements): the rotations r^0 … r^(n-1), then the reflections r^0 s … r^(n-1) s, with s r
+  s = r^-1.
+- `Sn`, `An`: permutations of 0 … n-1 as tuples (σ(0), …, σ(n-1)) in lexicographic order; σ·τ is
+  "first τ, then σ".
 - `GxH`: pairs (g, h), h running fastest.
 """
 
@@ -45,7 +47,9 @@ def group_table(name: str) -> Int[np.ndarray, "n n"]:
     if len(kinds) < len(factors):
         raise BadConfig(f"no group is called {name!r}; expected {KNOWN}")
     if math.prod(_order(kind, degree) for kind, degree in kinds) > MAX_ELEMENTS:
-        raise BadConfig(f"the group {name} has more than {MAX_ELEMENTS} elements; expected a smaller one")
+        raise BadConfig(
+            f"the group {name} has more than {MAX_ELEMENTS} elements; expected a smaller one"
+        )
     table = np.zeros((1, 1), dtype=np.int64)
     for kind, degree in kinds:
         factor = _factor(kind, degree)
@@ -58,8 +62,9 @@ def group_table(name: str) -> Int[np.ndarray, "n n"]:
 def is_group_called(name: str, table: Int[np.ndarray, "n n"]) -> bool:
     """Whether a table is the product of the group `name`, its elements numbered in any order.
 
-    Images of generators are tried until a map is one to one and takes every product to the product: yes is always
-    right. No is said, too, where the search is given up, after more steps than any group up to S6 takes.
+    Images of generators are tried until a map is one to one and takes every product to the product:
+    yes is always right. No is said, too, where the search is given up, after more steps than any
+    group up to S6 takes.
 
     >>> swapped = np.array([2, 1, 0])
     >>> table = swapped[group_table("C3")[np.ix_(swapped, swapped)]]
@@ -105,7 +110,9 @@ def _kinds(table: Int[np.ndarray, "n n"]) -> Int[np.ndarray, " n"]:
 class _Renumbering:
     """The search for images of generators of a known group in a table."""
 
-    def __init__(self, known: list[list[int]], table: list[list[int]], sizes: np.ndarray, targets: np.ndarray) -> None:
+    def __init__(
+        self, known: list[list[int]], table: list[list[int]], sizes: np.ndarray, targets: np.ndarray
+    ) -> None:
         self._known, self._table, self._steps = known, table, 0
         self._sizes, self._targets = sizes.tolist(), targets.tolist()
         self._generators: list[int] = []
@@ -135,7 +142,9 @@ class _Renumbering:
                 return whole
         return None
 
-    def _map(self, table: list[list[int]], images: list[int], targets: list[int]) -> dict[int, int] | None:
+    def _map(
+        self, table: list[list[int]], images: list[int], targets: list[int]
+    ) -> dict[int, int] | None:
         """Products x·g, g a generator, go to products of images, from the generators on; None at a contradiction.
 
         An element of another kind than its image is one, found before the whole map is.
@@ -188,12 +197,15 @@ def permutation_table(elements: Sequence[Permutation]) -> Int[np.ndarray, "n n"]
     return np.array([[number[tuple(row)] for row in x[arrays].tolist()] for x in arrays])
 
 
-# Base and strong generators that SymPy finds for (0 1 … n-1), (0 1) and, for A5, (0 1 2 3 4), (1 2)(3 4). Chughtai et
-# al. number the elements of their groups by the cosets of this chain.
+# Base and strong generators that SymPy finds for (0 1 … n-1), (0 1) and, for A5, (0 1 2 3 4), (1
+# 2)(3 4). Chughtai et al. number the elements of their groups by the cosets of this chain.
 _CHAINS: dict[str, tuple[Permutation, tuple[Permutation, ...]]] = {
     "S3": ((0, 1), ((1, 2, 0), (1, 0, 2), (0, 2, 1))),
     "S4": ((0, 1, 2), ((1, 2, 3, 0), (1, 0, 2, 3), (0, 3, 1, 2), (0, 1, 3, 2))),
-    "S5": ((0, 1, 3, 2), ((1, 2, 3, 4, 0), (1, 0, 2, 3, 4), (0, 4, 1, 2, 3), (0, 1, 2, 4, 3), (0, 1, 4, 3, 2))),
+    "S5": (
+        (0, 1, 3, 2),
+        ((1, 2, 3, 4, 0), (1, 0, 2, 3, 4), (0, 4, 1, 2, 3), (0, 1, 2, 4, 3), (0, 1, 4, 3, 2)),
+    ),
     "S6": (
         (0, 1, 4, 2, 3),
         (
@@ -212,12 +224,14 @@ _CHAINS: dict[str, tuple[Permutation, tuple[Permutation, ...]]] = {
 def chughtai_table(name: str) -> Int[np.ndarray, "n n"]:
     """The group `name` with its elements numbered as in the checkpoints of Chughtai et al.
 
-    Their cyclic and dihedral groups are ours. Permutations come in the order of a stabiliser chain, the coset of the
-    first base point running fastest, and x·y is "first x, then y".
+    Their cyclic and dihedral groups are ours. Permutations come in the order of a stabiliser chain,
+    the coset of the first base point running fastest, and x·y is "first x, then y".
     """
     if name not in _CHAINS:
         if name[:1] in ("S", "A"):
-            raise BadConfig(f"Chughtai et al.'s order of {name} is not known; expected one of {', '.join(_CHAINS)}")
+            raise BadConfig(
+                f"Chughtai et al.'s order of {name} is not known; expected one of {', '.join(_CHAINS)}"
+            )
         return group_table(name)
     return permutation_table(_chain_elements(name)).T
 
@@ -225,17 +239,22 @@ def chughtai_table(name: str) -> Int[np.ndarray, "n n"]:
 def group_orders(name: str) -> dict[str, Int[np.ndarray, "n n"]]:
     """Every numbering of the group `name` that is known, by what it is called; equal tables come once.
 
-    x·y may be "first y, then x" (a product of functions) or "first x, then y": the second is the transposed table.
+    x·y may be "first y, then x" (a product of functions) or "first x, then y": the second is the
+    transposed table.
 
     >>> [who for who in group_orders("S3")], [who for who in group_orders("C3xC3")]
-    (['our order', 'our order, first x then y', "Chughtai et al.'s order", "Chughtai et al.'s order, first y then x"], \
+    (['our order', 'our order, first x then y', "Chughtai et al.'s order", "Chughtai et al.'s order,
+    first y then x"], \
 ['our order'])
     """
     ours = group_table(name)
     orders = {"our order": ours, "our order, first x then y": ours.T}
     if name in _CHAINS:
         theirs = chughtai_table(name)
-        orders |= {"Chughtai et al.'s order": theirs, "Chughtai et al.'s order, first y then x": theirs.T}
+        orders |= {
+            "Chughtai et al.'s order": theirs,
+            "Chughtai et al.'s order, first y then x": theirs.T,
+        }
     kept: dict[str, Int[np.ndarray, "n n"]] = {}
     for who, table in orders.items():
         if not any(np.array_equal(table, other) for other in kept.values()):
@@ -302,14 +321,18 @@ def partitions(n: int, largest: int | None = None) -> list[tuple[int, ...]]:
     """
     if n == 0:
         return [()]
-    return [(part, *rest) for part in range(min(n, largest or n), 0, -1) for rest in partitions(n - part, part)]
+    return [
+        (part, *rest)
+        for part in range(min(n, largest or n), 0, -1)
+        for rest in partitions(n - part, part)
+    ]
 
 
 def specht_character(shape: tuple[int, ...], cycles: tuple[int, ...]) -> int:
     """Character of the irrep of S_n that belongs to a partition, at a cycle type (Murnaghan and Nakayama).
 
-    Taking a rim hook of length m off a partition lowers one of its first-column hook lengths by m; the sign is minus
-    for every other hook length that is jumped over.
+    Taking a rim hook of length m off a partition lowers one of its first-column hook lengths by m;
+    the sign is minus for every other hook length that is jumped over.
 
     >>> specht_character((4, 1), (2, 1, 1, 1)), specht_character((2, 2, 1), (5,))
     (2, 0)

@@ -27,7 +27,8 @@ class Recipe(Displayed):
         keys: Key frequencies, distinct, each in 1 … (p-1)/2.
         neurons: Neurons in all, shared out evenly over the keys.
         jitter: Standard deviation of the noise on φ, in radians (ψ stays 2φ of the jittered φ).
-        noise: Standard deviation of the noise on every weight, as a share of that tensor's root mean square.
+        noise: Standard deviation of the noise on every weight, as a share of that tensor's root
+            mean square.
         missing: Share of the circle, from φ = -π on, whose neurons are left out.
         scale: C_k of every key frequency: logits are close to scale · Σ_k |cos u| cos(k w (a+b-c)).
         seed: Seed of jitter and noise.
@@ -54,7 +55,11 @@ class Recipe(Displayed):
         check_modulus(self.p)
         check_size(self.p, 3 * self.p * self.neurons)
         half = (self.p - 1) // 2
-        if not self.keys or len(set(self.keys)) != len(self.keys) or not all(1 <= k <= half for k in self.keys):
+        if (
+            not self.keys
+            or len(set(self.keys)) != len(self.keys)
+            or not all(1 <= k <= half for k in self.keys)
+        ):
             raise BadConfig(f"keys {list(self.keys)} are not distinct frequencies in 1 … {half}")
         if self.neurons < len(self.keys):
             raise BadConfig(
@@ -62,7 +67,9 @@ class Recipe(Displayed):
             )
         for name in ("jitter", "noise"):
             if not (math.isfinite(getattr(self, name)) and getattr(self, name) >= 0):
-                raise BadConfig(f"{name} = {getattr(self, name)} is not a finite number of at least 0")
+                raise BadConfig(
+                    f"{name} = {getattr(self, name)} is not a finite number of at least 0"
+                )
         if not 0 <= self.missing < 1:
             raise BadConfig(f"missing = {self.missing}; expected a share of the circle in [0, 1)")
         above_zero("scale =", self.scale)
@@ -100,15 +107,20 @@ def neurons_of(recipe: Recipe, rng: np.random.Generator) -> Neurons:
         phi = phi[math.ceil(recipe.missing * count) :] if recipe.missing else phi
         keys.append(np.full(len(phi), k))
         phis.append(phi + recipe.jitter * rng.standard_normal(len(phi)))
-        # Σ_i (2π/n) ReLU(2 cos u cos(s+φ_i)) cos(kwc+2φ_i) ≈ (4/3)|cos u| cos(k w (a+b-c)): ω makes that `scale`.
+        # Σ_i (2π/n) ReLU(2 cos u cos(s+φ_i)) cos(kwc+2φ_i) ≈ (4/3)|cos u| cos(k w (a+b-c)): ω makes
+        # that `scale`.
         omegas.append(np.full(len(phi), recipe.scale * 2 * np.pi / count * 3 / 4))
     neurons = Neurons(np.concatenate(keys), np.concatenate(phis), np.concatenate(omegas))
     if len(neurons.key) == 0:
-        raise BadConfig(f"missing = {recipe.missing} leaves no neuron; lower it or give more neurons")
+        raise BadConfig(
+            f"missing = {recipe.missing} leaves no neuron; lower it or give more neurons"
+        )
     return neurons
 
 
-def waves(p: int, keys: Int[np.ndarray, " n"], phases: Float[np.ndarray, " n"]) -> Float[np.ndarray, "p n"]:
+def waves(
+    p: int, keys: Int[np.ndarray, " n"], phases: Float[np.ndarray, " n"]
+) -> Float[np.ndarray, "p n"]:
     """cos(k w x + phase) for every token x; k·x is reduced modulo p first, so that large p loses no digits."""
     turns = np.outer(np.arange(p), keys) % p
     return np.cos(turns * (2 * np.pi / p) + phases)
@@ -143,15 +155,18 @@ def build_mlp(recipe: Recipe) -> Weights:
 def plant_error(model: Weights, a: int, b: int) -> Weights:
     """The model with its last neuron changed so that the answer to (a, b), and to no other input, is wrong.
 
-    The neuron reads 1 from a, 1 from b and -1 from every other token: it fires (with 2) for (a, b) alone. It lifts the
-    answer after the right one by 1 % more than what that lacks. (The recipe's neuron is gone; others make up for it.)
+    The neuron reads 1 from a, 1 from b and -1 from every other token: it fires (with 2) for (a, b)
+    alone. It lifts the answer after the right one by 1 % more than what that lacks. (The recipe's
+    neuron is gone; others make up for it.)
 
     Raises:
         BadConfig: for tokens outside 0 … p-1.
     """
     p = model.config.p
     if not (0 <= a < p and 0 <= b < p):
-        raise BadConfig(f"({a}, {b}) is no input of this model; expected two numbers in 0 … {p - 1}")
+        raise BadConfig(
+            f"({a}, {b}) is no input of this model; expected two numbers in 0 … {p - 1}"
+        )
     right = int(model.config.task.answers[a, b])
     wrong = (right + 1) % p
     W_a, W_b, W_out = (x.copy() for x in (model.W_a, model.W_b, model.W_out))
@@ -165,9 +180,10 @@ def plant_error(model: Weights, a: int, b: int) -> Weights:
 def build_transformer(recipe: Recipe) -> Weights:
     """The recipe as a transformer with the paper's attention (½, ½), output read at b.
 
-    The residual stream has three parts of 2|K| dimensions: what a token is (W_E), what attention brings (W_V W_O
-    copies the first part there), and what the MLP writes (W_out). W_in reads only the second and W_U only the
-    third, so the skip connections do not leak and U_a = U_b, S_a = S_b = 0 up to the noise.
+    The residual stream has three parts of 2|K| dimensions: what a token is (W_E), what attention
+    brings (W_V W_O copies the first part there), and what the MLP writes (W_out). W_in reads only
+    the second and W_U only the third, so the skip connections do not leak and U_a = U_b, S_a = S_b
+    = 0 up to the noise.
     """
     rng = np.random.default_rng(recipe.seed)
     neurons, circle, width = neurons_of(recipe, rng), circle_of(recipe), 2 * len(recipe.keys)
@@ -184,17 +200,23 @@ def build_transformer(recipe: Recipe) -> Weights:
         read_position=1,
     )
     token, attended, written = (slice(i * width, (i + 1) * width) for i in range(3))
-    weights = {name: np.zeros(shape) for name, shape in config.shapes.items() if name.startswith("W_")}
+    weights = {
+        name: np.zeros(shape) for name, shape in config.shapes.items() if name.startswith("W_")
+    }
     weights["W_E"][:, token] = circle
     weights["W_V"][0, token] = np.eye(width)
     weights["W_O"][0, :, attended] = np.eye(width)
     weights["W_in"][attended] = 2 * turned(recipe, neurons, 1)
     weights["W_out"][:, written] = (turned(recipe, neurons, 2) * neurons.omega).T
     weights["W_U"][written] = circle.T
-    return Weights.with_zero_biases(config, **{name: _noisy(x, recipe.noise, rng) for name, x in weights.items()})
+    return Weights.with_zero_biases(
+        config, **{name: _noisy(x, recipe.noise, rng) for name, x in weights.items()}
+    )
 
 
-def _noisy(weights: Float[np.ndarray, "*shape"], noise: float, rng: np.random.Generator) -> Float[np.ndarray, "*shape"]:
+def _noisy(
+    weights: Float[np.ndarray, "*shape"], noise: float, rng: np.random.Generator
+) -> Float[np.ndarray, "*shape"]:
     """`weights` in float32 with Gaussian noise of `noise` times their root mean square on every entry."""
     if noise == 0.0:
         return weights.astype(np.float32)

@@ -23,7 +23,9 @@ def leads(
     others, at = logits.copy(), np.asarray(answer)[..., None]
     np.put_along_axis(others, at, -np.inf, axis=-1)
     rival = others.argmax(axis=-1)
-    lead = np.take_along_axis(logits, at, axis=-1) - np.take_along_axis(others, rival[..., None], axis=-1)
+    lead = np.take_along_axis(logits, at, axis=-1) - np.take_along_axis(
+        others, rival[..., None], axis=-1
+    )
     return lead[..., 0], rival
 
 

@@ -58,7 +58,9 @@ class MLPConfig(Config):
 
     def _check(self) -> None:
         if self.softmax is not None or self.n_layers != 1 or self.read_position or self.n_heads:
-            raise BadConfig("d_model = 0 and no attention weights: an MLP has no softmax, no heads and one layer")
+            raise BadConfig(
+                "d_model = 0 and no attention weights: an MLP has no softmax, no heads and one layer"
+            )
         if self.hidden and not self.bias:
             raise BadConfig(
                 "several hidden layers without biases; expected bias = True, with zeros where there are none"
@@ -80,9 +82,17 @@ class MLPConfig(Config):
         shapes: dict[str, tuple[int, ...]] = {"W_a": (p, widths[0]), "W_b": (p, widths[0])}
         shapes |= {"b_in": (widths[0],)} if self.bias else {}
         for number, (before, width) in enumerate(pairwise(widths), 1):
-            shapes |= {f"{number}.{name}": (before,) for name in ("ln2_w", "ln2_b") if norms[number] is not None}
+            shapes |= {
+                f"{number}.{name}": (before,)
+                for name in ("ln2_w", "ln2_b")
+                if norms[number] is not None
+            }
             shapes |= {f"{number}.W_in": (before, width), f"{number}.b_in": (width,)}
-        shapes |= {name: (self.d_mlp,) for name in ("ln_final_w", "ln_final_b") if self.norms.final is not None}
+        shapes |= {
+            name: (self.d_mlp,)
+            for name in ("ln_final_w", "ln_final_b")
+            if self.norms.final is not None
+        }
         return shapes | {"W_out": (self.d_mlp, p)} | ({"b_out": (p,)} if self.bias else {})
 
     @property
@@ -97,7 +107,10 @@ class MLPConfig(Config):
 
     def _as_json(self, fields_: dict[str, Any]) -> dict[str, Any]:
         keys = {field.name for field in fields(_Keys)}
-        return {"architecture": "mlp", **{name: value for name, value in fields_.items() if name in keys}}
+        return {
+            "architecture": "mlp",
+            **{name: value for name, value in fields_.items() if name in keys},
+        }
 
     @classmethod
     def file_fields(cls) -> tuple["Field[Any]", ...]:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from quadlens.readers.memory import TransformerLensObject
     from quadlens.training.history import History
 
-    ModelLike: TypeAlias = "Study | Weights | HoldsModel | HoldsParams | TransformerLensObject | str | Path"
+    ModelLike: TypeAlias = (
+        "Study | Weights | HoldsModel | HoldsParams | TransformerLensObject | str | Path"
+    )
 
 
 class Named:

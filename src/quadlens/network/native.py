@@ -36,7 +36,11 @@ def told_names(what: str, names: Sequence[str]) -> str:
     ('missing tensors: embed.W_E', 'no unknown tensors')
     """
     more = f" and {len(names) - TOLD} more" if len(names) > TOLD else ""
-    return f"{what} tensors: {', '.join(name[:80] for name in names[:TOLD])}{more}" if names else f"no {what} tensors"
+    return (
+        f"{what} tensors: {', '.join(name[:80] for name in names[:TOLD])}{more}"
+        if names
+        else f"no {what} tensors"
+    )
 
 
 def to_bytes(model: Weights) -> bytes:
@@ -47,7 +51,8 @@ def to_bytes(model: Weights) -> bytes:
     tensors = {names[name]: np.ascontiguousarray(array) for name, array in model.tensors.items()}
     tensors |= model.config.task_tensors
     header = {"format": FORMAT_VERSION, "config": config, "checksum": _checksum(tensors, config)}
-    # One metadata key only: safetensors does not promise the order of several, and bytes must be deterministic.
+    # One metadata key only: safetensors does not promise the order of several, and bytes must be
+    # deterministic.
     return save(tensors, {METADATA_KEY: json.dumps(header, sort_keys=True)})
 
 
@@ -84,7 +89,8 @@ def load_file(path: Path) -> Weights:
 def load_with_sha256(path: Path) -> tuple[Weights, str]:
     """The model in a file, and the SHA-256 of that file, from one and the same read.
 
-    The hash is the file's own, which may differ from `sha256(model)` when something else than `save` wrote it.
+    The hash is the file's own, which may differ from `sha256(model)` when something else than
+    `save` wrote it.
 
     Raises:
         BadFile, BadConfig, BadWeights: as `load_file`.
@@ -97,46 +103,65 @@ def from_bytes(content: bytes, path: Path) -> Weights:
     """The model that `to_bytes` made these bytes of; `path` names the source in messages."""
     tensors, metadata = parse_safetensors(content, path)
     if METADATA_KEY not in metadata:
-        raise BadFile(f"{path} is a safetensors file without quadlens' config in its metadata; {_IMPORT_HINT} {path}")
+        raise BadFile(
+            f"{path} is a safetensors file without quadlens' config in its metadata; {_IMPORT_HINT} {path}"
+        )
     return from_tensors(tensors, metadata[METADATA_KEY], str(path))
 
 
 def from_tensors(tensors: dict[str, np.ndarray], header_json: str, where: str) -> Weights:
     """The model in already parsed tensors and metadata; `where` names the source in messages.
 
-    Strict, as the checker is: a key that stands twice, a key that is not known and a version that is not the
-    integer 1 are refused, for two readers could understand such a file in two ways.
+    Strict, as the checker is: a key that stands twice, a key that is not known and a version that
+    is not the integer 1 are refused, for two readers could understand such a file in two ways.
     """
     try:
         header = parse_json(header_json, "it", strict=True)
     except BadFile as error:
-        raise BadFile(f"{where}: the metadata {METADATA_KEY!r} is not the JSON that quadlens writes: {error}") from None
+        raise BadFile(
+            f"{where}: the metadata {METADATA_KEY!r} is not the JSON that quadlens writes: {error}"
+        ) from None
     if not isinstance(header, dict) or not header.keys() >= HEADER_KEYS:
-        raise BadFile(f"{where}: the metadata {METADATA_KEY!r} is not the JSON that quadlens writes")
+        raise BadFile(
+            f"{where}: the metadata {METADATA_KEY!r} is not the JSON that quadlens writes"
+        )
     unknown = sorted(header.keys() - HEADER_KEYS)
     if unknown:
-        raise BadFile(f"{where}: its metadata {METADATA_KEY!r} has the unknown key {unknown[0][:80]!r}")
+        raise BadFile(
+            f"{where}: its metadata {METADATA_KEY!r} has the unknown key {unknown[0][:80]!r}"
+        )
     version, config_data, checksum = header["format"], header["config"], header["checksum"]
     if type(version) is not int or version != FORMAT_VERSION:
         named = version if isinstance(version, (int, float)) else type(version).__name__
         raise BadFile(f"{where}: file format {named}; this quadlens reads format {FORMAT_VERSION}")
-    # Before anything else is believed: a damaged file should say so, not complain about what the damage looks like.
+    # Before anything else is believed: a damaged file should say so, not complain about what the
+    # damage looks like.
     if checksum != _checksum(tensors, config_data):
-        raise BadFile(f"{where} is damaged: its weights or config do not match its checksum; get the file again")
+        raise BadFile(
+            f"{where} is damaged: its weights or config do not match its checksum; get the file again"
+        )
     table = tensors.get(TASK_TABLE)
     if table is not None and table.dtype != np.int32:
         raise BadFile(f"{where}: {TASK_TABLE} has dtype {table.dtype}, expected int32")
     config = config_from_dict(config_data, where, None if table is None else table.astype(np.int64))
-    return _named(config, {name: x for name, x in tensors.items() if name not in config.task_tensors}, where)
+    return _named(
+        config, {name: x for name, x in tensors.items() if name not in config.task_tensors}, where
+    )
 
 
 def _named(config: Config | SequenceConfig, tensors: dict[str, np.ndarray], where: str) -> Weights:
     """The network whose tensors have these names in a file."""
     names = config.names
-    missing = sorted(long for short, long in names.items() if long not in tensors and short not in config.optional)
+    missing = sorted(
+        long
+        for short, long in names.items()
+        if long not in tensors and short not in config.optional
+    )
     unknown = sorted(set(tensors) - set(names.values()))
     if missing or unknown:
-        raise BadFile(f"{where}: {told_names('missing', missing)}, {told_names('unknown', unknown)}")
+        raise BadFile(
+            f"{where}: {told_names('missing', missing)}, {told_names('unknown', unknown)}"
+        )
     arrays = {short: tensors[long] for short, long in names.items() if long in tensors}
     try:
         return Weights(config, **arrays)
@@ -154,7 +179,9 @@ def _read(path: Path) -> bytes:
     if path.is_dir():
         raise BadFile(f"{path} is a directory; give a safetensors file")
     if not path.exists():
-        raise BadFile(f"{path}: no such file; give a safetensors file or the name of a bundled model")
+        raise BadFile(
+            f"{path}: no such file; give a safetensors file or the name of a bundled model"
+        )
     return read_limited(path, MAX_FILE_BYTES)
 
 
@@ -173,19 +200,23 @@ def parse_safetensors(content: bytes, path: Path) -> tuple[dict[str, np.ndarray]
         raise BadFile(f"{path}: its header has {length} bytes; at most {MAX_HEADER_BYTES} are read")
     try:
         tensors = {name: _tensor(name, view) for name, view in deserialize(content)}  # type: ignore[no-untyped-call]
-        # `deserialize` has checked the header, and that its metadata are strings, but does not give them.
+        # `deserialize` has checked the header, and that its metadata are strings, but does not give
+        # them.
         header = parse_json(content[8 : 8 + length], f"{path}: its header", strict=True)
         metadata = dict(header.get("__metadata__") or {})
     except (SafetensorError, ValueError, TypeError, MemoryError) as error:
-        raise BadFile(f"{path} is not a readable safetensors file (cut or damaged): {error}") from None
+        raise BadFile(
+            f"{path} is not a readable safetensors file (cut or damaged): {error}"
+        ) from None
     return tensors, metadata
 
 
 def file_kind(content: bytes) -> Literal["zip", "pickle", "safetensors"]:
     """What a file is by its first bytes; anything that is neither zip nor pickle is for safetensors to judge.
 
-    A safetensors file starts with the length of its header in eight bytes, and a length may well start with the
-    byte that starts a pickle; but a length leaves the upper bytes zero and a pickle does not.
+    A safetensors file starts with the length of its header in eight bytes, and a length may well
+    start with the byte that starts a pickle; but a length leaves the upper bytes zero and a pickle
+    does not.
 
     >>> file_kind((640).to_bytes(8, "little") + b"{}"), file_kind(bytes([0x80, 2]) + b"}q@(X")
     ('safetensors', 'pickle')
@@ -200,5 +231,9 @@ def file_kind(content: bytes) -> Literal["zip", "pickle", "safetensors"]:
 def _tensor(name: str, view: dict[str, Any]) -> np.ndarray:
     """One tensor from the bytes, number type and shape that safetensors gives."""
     if view["dtype"] not in SAFETENSORS_TYPES:
-        raise BadFile(f"{name} has the number type {view['dtype']}; expected one of {', '.join(SAFETENSORS_TYPES)}")
-    return decode(bytes(view["data"]), SAFETENSORS_TYPES[view["dtype"]], "little").reshape(view["shape"])
+        raise BadFile(
+            f"{name} has the number type {view['dtype']}; expected one of {', '.join(SAFETENSORS_TYPES)}"
+        )
+    return decode(bytes(view["data"]), SAFETENSORS_TYPES[view["dtype"]], "little").reshape(
+        view["shape"]
+    )

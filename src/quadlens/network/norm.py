@@ -38,7 +38,9 @@ class Norm:
     def __post_init__(self) -> None:
         check_fields(self)
         if self.kind not in get_args(NormKind):
-            raise BadConfig(f"a norm of the kind {self.kind!r}; expected one of {', '.join(get_args(NormKind))}")
+            raise BadConfig(
+                f"a norm of the kind {self.kind!r}; expected one of {', '.join(get_args(NormKind))}"
+            )
         object.__setattr__(self, "eps", above_zero("a norm with eps =", self.eps))
 
     @property
@@ -83,14 +85,23 @@ class Norms:
         >>> Norms(mlp=Norm("layer", 1e-5), final=Norm("rms", 1e-6)).words
         'a LayerNorm before the MLP, an RMSNorm before the unembedding'
         """
-        where = {"attention": "attention", "query_key": "scores", "mlp": "the MLP", "final": "the unembedding"}
-        return ", ".join(f"{WORDS[norm.kind]} before {where[place]}" for place, norm in self.places.items())
+        where = {
+            "attention": "attention",
+            "query_key": "scores",
+            "mlp": "the MLP",
+            "final": "the unembedding",
+        }
+        return ", ".join(
+            f"{WORDS[norm.kind]} before {where[place]}" for place, norm in self.places.items()
+        )
 
 
 NO_NORMS = Norms()
 
 
-def normalised(ring: Ring[Any], norm: Norm | None, x: Any, tensors: Mapping[str, Array], name: str) -> Any:
+def normalised(
+    ring: Ring[Any], norm: Norm | None, x: Any, tensors: Mapping[str, Array], name: str
+) -> Any:
     """The rows of x after a norm, with its weight `name_w` and bias `name_b` of these tensors; x itself without one."""
     if norm is None:
         return x
@@ -109,4 +120,6 @@ def centred(ring: Ring[Any], norm: Norm, x: Any) -> Any:
 
 def inverse_size(ring: Ring[Any], norm: Norm, x: Any) -> Any:
     """1 / √(mean x² + eps) of each row, as a column; x is what `centred` gives."""
-    return ring.inverse_root(ring.inner(x, x, float(norm.over(x.shape[-1]))) + ring.of(np.full((1, 1), norm.eps)))
+    return ring.inverse_root(
+        ring.inner(x, x, float(norm.over(x.shape[-1]))) + ring.of(np.full((1, 1), norm.eps))
+    )

@@ -50,7 +50,10 @@ def build(
     >>> quadlens.evaluate(quadlens.build(p=13, keys=(2, 5), neurons=60)).correct
     169
     """
-    builders: dict[str, Callable[[Recipe], Weights]] = {"transformer": build_transformer, "mlp": build_mlp}
+    builders: dict[str, Callable[[Recipe], Weights]] = {
+        "transformer": build_transformer,
+        "mlp": build_mlp,
+    }
     if architecture not in builders:
         raise BadConfig(f"architecture {architecture!r}; expected one of {', '.join(builders)}")
     chosen = default_keys(p) if keys is None else tuple(keys)

@@ -1,7 +1,8 @@
 """The arithmetic that a network is written out in: float64, rationals without rounding, or enclosures.
 
-The same lines of `collapse.py` and `forward.py` run over each: over float64 they are what evaluation and the lens use,
-over `Dyadic` what exact proofs start from, and over `Enclosed` every number with all that rounding can have done to it.
+The same lines of `collapse.py` and `forward.py` run over each: over float64 they are what
+evaluation and the lens use, over `Dyadic` what exact proofs start from, and over `Enclosed` every
+number with all that rounding can have done to it.
 """
 
 from collections.abc import Iterator, Sequence

@@ -16,8 +16,22 @@ from quadlens.network.tensor_names import SEQUENCE_NAMES
 
 SequenceActivation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 
-# Without these there is no network; a bias left out is 0, and so are positions; a norm's weight left out is 1.
-REQUIRED = {"W_E", "W_Q", "W_K", "W_V", "W_O", "W_gate", "W_in", "W_out", "rope_cos", "rope_sin", "mask", "W_U"}
+# Without these there is no network; a bias left out is 0, and so are positions; a norm's weight
+# left out is 1.
+REQUIRED = {
+    "W_E",
+    "W_Q",
+    "W_K",
+    "W_V",
+    "W_O",
+    "W_gate",
+    "W_in",
+    "W_out",
+    "rope_cos",
+    "rope_sin",
+    "mask",
+    "W_U",
+}
 MAX_WIDTH = 1 << 14
 NO_PAIRS = (
     "this network reads sequences of tokens, and what is asked is for networks that answer pairs; `evaluate`, "
@@ -48,8 +62,10 @@ class Automaton:
     """A task as tables: every word of letters is an input (docs/sequences.md).
 
     Attributes:
-        next: next[l][s][a] is the state after letter l, for state s before it and letter a; state 0 comes first.
-        positions: What each position is fed: a constant token, or what a letter and the state before it say.
+        next: next[l][s][a] is the state after letter l, for state s before it and letter a; state 0
+            comes first.
+        positions: What each position is fed: a constant token, or what a letter and the state
+            before it say.
         steps: In the order of decoding.
         answers: The sets of tokens that steps call right.
     """
@@ -66,10 +82,12 @@ class TaskSpec:
 
     Attributes:
         name: `add:10`, `cumsum-sign:20`, `max:4`, or one's own.
-        template: For `add`: what each position is fed, `x0` being the units of the first number, `z0` of the answer.
+        template: For `add`: what each position is fed, `x0` being the units of the first number,
+            `z0` of the answer.
         digits: For `add`: the token of each digit.
-        stop: For `add`: `nondigit` where one more token is asked for, which may be no digit; `zero` where it may be
-            digit 0 too, which changes no number; None where decoding stops by itself.
+        stop: For `add`: `nondigit` where one more token is asked for, which may be no digit; `zero`
+            where it may be digit 0 too, which changes no number; None where decoding stops by
+            itself.
         tokens: For `max`: the number of tokens.
         largest: For `cumsum-sign`: numbers are -largest … largest, and their tokens 0 … 2 largest.
         automaton: For a task of one's own.
@@ -108,7 +126,8 @@ class SequenceConfig(Displayed):
         gated: Whether the MLP is σ(n W_gate + b_gate) ⊙ (n W_in + b_in), and not σ(n W_in + b_in).
         divisor: What scores (query · key) are divided by.
         norms: Where it normalises.
-        rope: How queries and keys are rotated by position: pairs of the first and the second half, or neighbours.
+        rope: How queries and keys are rotated by position: pairs of the first and the second half,
+            or neighbours.
         mask: `causal`, or a tensor of 0 and 1 for each head (rows are queries, columns keys).
     """
 
@@ -133,33 +152,63 @@ class SequenceConfig(Displayed):
     def __post_init__(self) -> None:
         check_fields(self)
         object.__setattr__(self, "divisor", above_zero("attention scores divided by", self.divisor))
-        for name in ("d_vocab", "d_vocab_out", "n_ctx", "d_model", "n_heads", "d_head", "d_value", "d_mlp"):
+        for name in (
+            "d_vocab",
+            "d_vocab_out",
+            "n_ctx",
+            "d_model",
+            "n_heads",
+            "d_head",
+            "d_value",
+            "d_mlp",
+        ):
             value = getattr(self, name)
             if not (0 if name == "d_mlp" else 1) <= value <= MAX_WIDTH:
                 raise BadConfig(f"{name} = {value} is not supported; expected 1 … {MAX_WIDTH}")
         if self.activation not in get_args(SequenceActivation):
             known = ", ".join(get_args(SequenceActivation))
-            raise BadConfig(f"activation {self.activation!r} of a network on sequences; expected one of {known}")
+            raise BadConfig(
+                f"activation {self.activation!r} of a network on sequences; expected one of {known}"
+            )
         if self.rope not in ("halves", "pairs", None) or self.mask not in ("causal", "tensor"):
-            raise BadConfig(f"rope {self.rope!r}, mask {self.mask!r}; expected halves, pairs or none; causal or tensor")
+            raise BadConfig(
+                f"rope {self.rope!r}, mask {self.mask!r}; expected halves, pairs or none; causal or tensor"
+            )
         if self.rope and self.d_head % 2:
-            raise BadConfig(f"d_head = {self.d_head} with rotated queries and keys; expected an even width")
+            raise BadConfig(
+                f"d_head = {self.d_head} with rotated queries and keys; expected an even width"
+            )
         if self.gated and not self.d_mlp:
             raise BadConfig("a gate without an MLP (d_mlp = 0); leave gated out")
         weights = sum(math.prod(shape) for shape in self.shapes.values())
         if weights > MAX_SEQUENCE_WEIGHTS:
-            raise BadConfig(f"the network would have {weights} weights; expected at most {MAX_SEQUENCE_WEIGHTS}")
+            raise BadConfig(
+                f"the network would have {weights} weights; expected at most {MAX_SEQUENCE_WEIGHTS}"
+            )
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of every tensor there may be, by its short name."""
-        d, h, t, m, q, v = self.d_model, self.n_heads, self.n_ctx, self.d_mlp, self.d_head, self.d_value
+        d, h, t, m, q, v = (
+            self.d_model,
+            self.n_heads,
+            self.n_ctx,
+            self.d_mlp,
+            self.d_head,
+            self.d_value,
+        )
         norms = self.norms
         shapes: dict[str, tuple[int, ...]] = {"W_E": (self.d_vocab, d), "W_pos": (t, d)}
         shapes |= {"ln1_w": (d,), "ln1_b": (d,)} if norms.attention else {}
         shapes |= {"W_Q": (h, d, q), "b_Q": (h, q), "W_K": (h, d, q), "b_K": (h, q)}
         shapes |= {"q_norm_w": (q,), "k_norm_w": (q,)} if norms.query_key else {}
-        shapes |= {"W_V": (h, d, v), "b_V": (h, v), "W_O": (h, v, d), "b_O": (d,), "score_bias": (h, t, t)}
+        shapes |= {
+            "W_V": (h, d, v),
+            "b_V": (h, v),
+            "W_O": (h, v, d),
+            "b_O": (d,),
+            "score_bias": (h, t, t),
+        }
         shapes |= {"rope_cos": (t, q // 2), "rope_sin": (t, q // 2)} if self.rope else {}
         shapes |= {"mask": (h, t, t)} if self.mask == "tensor" else {}
         if m:
@@ -207,9 +256,13 @@ class SequenceConfig(Displayed):
         return {"architecture": "sequence", **asdict(self), "task": self.task.to_json()}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], where: str, _table: np.ndarray | None = None) -> "SequenceConfig":
+    def from_dict(
+        cls, data: Mapping[str, Any], where: str, _table: np.ndarray | None = None
+    ) -> "SequenceConfig":
         """The inverse of `to_dict`; `where` names the source in messages."""
-        return parse_dataclass(SequenceConfig, {k: v for k, v in data.items() if k != "architecture"}, where)
+        return parse_dataclass(
+            SequenceConfig, {k: v for k, v in data.items() if k != "architecture"}, where
+        )
 
     @property
     def brief(self) -> dict[str, object]:

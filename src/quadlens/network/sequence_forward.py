@@ -2,8 +2,8 @@
 
 There are more inputs than could be tried: `sampled` counts how many of a sample are answered right.
 
-NumPy's functions work on arrays of balls as on arrays of floats, so that both are the same text; an array of balls
-holds the true numbers, at the precision that `quadlens.base.numbers.precision` sets.
+NumPy's functions work on arrays of balls as on arrays of floats, so that both are the same text; an
+array of balls holds the true numbers, at the precision that `quadlens.base.numbers.precision` sets.
 """
 
 from collections.abc import Callable
@@ -57,7 +57,9 @@ def seen(weights: Weights, query: int, head: int) -> list[int]:
     return [int(j) for j in np.flatnonzero(weights.mask[head, query])]
 
 
-def forward(weights: Weights, tokens: Int[np.ndarray, "n t"], query: int, enclosed: bool = False) -> Numbers:
+def forward(
+    weights: Weights, tokens: Int[np.ndarray, "n t"], query: int, enclosed: bool = False
+) -> Numbers:
     """Logits at position `query` of each row of tokens (docs/sequences.md §1 has the formulas).
 
     Args:
@@ -77,7 +79,8 @@ def attended(
 ) -> tuple[Numbers, list[Numbers]]:
     """Return the residual stream at `query` with b_O, and what each head adds to it."""
     config, of = sequence_config(weights), partial(balls if enclosed else tensor, weights)
-    # A task may feed what no step reads, as the last digit of an answer, beyond the network's last position.
+    # A task may feed what no step reads, as the last digit of an answer, beyond the network's last
+    # position.
     x, n, q, k = parts(weights, tokens[:, : config.n_ctx], enclosed)
     written = []
     for h in range(config.n_heads):
@@ -99,7 +102,10 @@ def written_by_heads(weights: Weights, n: Numbers) -> list[Numbers]:
 
 def after_attention(weights: Weights, out: Numbers) -> Numbers:
     """Logits of residual streams between attention and MLP, [input, d_model], of floats or of balls."""
-    config, of = sequence_config(weights), partial(balls if out.dtype == object else tensor, weights)
+    config, of = (
+        sequence_config(weights),
+        partial(balls if out.dtype == object else tensor, weights),
+    )
     if config.d_mlp:
         n = _norm(config, "mlp", "ln2", out, of)
         hidden = n @ of("W_in") + of("b_in")
@@ -144,12 +150,16 @@ def normalised(norm: Norm | None, x: Numbers, w: Numbers, b: Numbers | float) ->
     return x / np.sqrt(square + norm.eps) * w + b
 
 
-def _norm(config: SequenceConfig, place: str, name: str, x: Numbers, of: Callable[[str], Numbers]) -> Numbers:
+def _norm(
+    config: SequenceConfig, place: str, name: str, x: Numbers, of: Callable[[str], Numbers]
+) -> Numbers:
     norm = getattr(config.norms, place)
     return x if norm is None else normalised(norm, x, of(f"{name}_w"), of(f"{name}_b"))
 
 
-def _rotated(config: SequenceConfig, n: Numbers, name: str, of: Callable[[str], Numbers]) -> Numbers:
+def _rotated(
+    config: SequenceConfig, n: Numbers, name: str, of: Callable[[str], Numbers]
+) -> Numbers:
     """Queries (`Q`) or keys (`K`), [input, position, head, width], normalised and rotated as the network does."""
     W, b = of(f"W_{name}"), of(f"b_{name}")
     vectors: Any = np.stack([n @ W[h] + b[h] for h in range(config.n_heads)], axis=2)
@@ -159,7 +169,9 @@ def _rotated(config: SequenceConfig, n: Numbers, name: str, of: Callable[[str], 
         return vectors
     half, turned = config.d_head // 2, np.empty_like(vectors)
     first, second = (
-        (slice(0, half), slice(half, None)) if config.rope == "halves" else (slice(0, None, 2), slice(1, None, 2))
+        (slice(0, half), slice(half, None))
+        if config.rope == "halves"
+        else (slice(0, None, 2), slice(1, None, 2))
     )
     cos, sin = (of(f"rope_{wave}")[: n.shape[1], None] for wave in ("cos", "sin"))
     u, v = vectors[..., first], vectors[..., second]
@@ -170,7 +182,8 @@ def _rotated(config: SequenceConfig, n: Numbers, name: str, of: Callable[[str], 
 def answered_right(model: Weights, words: Words) -> Bool[np.ndarray, " n"]:
     """Whether every step of each input is answered right, in float64; a tie, or a logit that overflows, is not.
 
-    Each step is asked with the right answers before it: greedy decoding is right just where all of these are.
+    Each step is asked with the right answers before it: greedy decoding is right just where all of
+    these are.
     """
     task = expand(sequence_config(model))
     tokens, right = task.tokens(words), np.ones(len(words), dtype=bool)

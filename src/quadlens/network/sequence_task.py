@@ -1,7 +1,8 @@
 """Tasks on sequences as automata: which words are inputs, what each position is fed, which tokens are right.
 
-Letter l of a word is one of A_l; a state runs along, 0 before the first letter. A position is fed a constant token or
-tokens[s, a] of one letter a and the state s before it; so is what is right at a step. Every word is one input.
+Letter l of a word is one of A_l; a state runs along, 0 before the first letter. A position is fed a
+constant token or tokens[s, a] of one letter a and the state s before it; so is what is right at a
+step. Every word is one input.
 """
 
 import re
@@ -32,8 +33,10 @@ class SequenceTask:
     Attributes:
         name: Of the task.
         next: Of each letter, [state before, letter] → state after.
-        positions: What each position is fed: a constant token, or (letter, [state before, letter] → token).
-        steps: (position that is read, letter, [state before, letter] → number of the right answer), in decoding order.
+        positions: What each position is fed: a constant token, or (letter, [state before, letter] →
+            token).
+        steps: (position that is read, letter, [state before, letter] → number of the right answer),
+            in decoding order.
         answers: [answer, token] → whether the token is right.
     """
 
@@ -92,7 +95,9 @@ class SequenceTask:
         """What the positions are fed for each word, answers included (those that are right)."""
         states = self.trace(words)
         columns = [
-            np.full(len(words), fed) if isinstance(fed, int) else fed[1][states[:, fed[0]], words[:, fed[0]]]
+            np.full(len(words), fed)
+            if isinstance(fed, int)
+            else fed[1][states[:, fed[0]], words[:, fed[0]]]
             for fed in self.positions
         ]
         return np.stack(columns, axis=1)
@@ -128,11 +133,15 @@ def expand(config: SequenceConfig) -> SequenceTask:
     spec = config.task
     kind, _, size = spec.name.partition(":")
     if kind in NAMED and (not re.fullmatch("[1-9][0-9]{0,2}", size) or spec.automaton is not None):
-        raise BadConfig(f"task {spec.name!r}: expected {kind}:N, N being 1 … 999, and no automaton: the name says it")
+        raise BadConfig(
+            f"task {spec.name!r}: expected {kind}:N, N being 1 … 999, and no automaton: the name says it"
+        )
     if kind in NAMED:
         automaton = NAMED[kind](spec, int(size), config)
     elif spec.automaton is not None:
-        if not re.fullmatch("[A-Za-z][A-Za-z0-9_.:-]{0,63}", spec.name):  # statements of theorems quote it
+        if not re.fullmatch(
+            "[A-Za-z][A-Za-z0-9_.:-]{0,63}", spec.name
+        ):  # statements of theorems quote it
             raise BadConfig(
                 f"task {spec.name[:80]!r}: expected a name of one word, a letter and then at most 63 letters, digits "
                 "or any of _ . : -"
@@ -148,14 +157,23 @@ def expand(config: SequenceConfig) -> SequenceTask:
 def addition(spec: TaskSpec, digits: int, config: SequenceConfig) -> Automaton:
     """Letter l is (x_l, y_l), as x_l · base + y_l; the state is the carry; the last letter is the carry alone."""
     base = len(spec.digits)
-    if base < 2 or len(set(spec.digits)) != base or spec.tokens is not None or spec.largest is not None:
+    if (
+        base < 2
+        or len(set(spec.digits)) != base
+        or spec.tokens is not None
+        or spec.largest is not None
+    ):
         raise BadConfig(
             f"task {spec.name!r}: digits {spec.digits}; expected the tokens of at least two digits, no more"
         )
     x, y = np.divmod(np.arange(base * base), base)
     sums = np.stack([x + y, x + y + 1])
     token = np.array(spec.digits)
-    after = [sums[:1] // base, *(sums // base for _ in range(digits - 1)), np.zeros((2, 1), dtype=np.int64)]
+    after = [
+        sums[:1] // base,
+        *(sums // base for _ in range(digits - 1)),
+        np.zeros((2, 1), dtype=np.int64),
+    ]
     answer = [sums[:1] % base, *(sums % base for _ in range(digits - 1)), np.array([[0], [1]])]
     positions: list[int | Fed] = []
     for entry in spec.template:
@@ -168,30 +186,53 @@ def addition(spec: TaskSpec, digits: int, config: SequenceConfig) -> Automaton:
             )
         else:
             letter = int(match[2])
-            what = answer[letter] if match[1] == "z" else np.tile({"x": x, "y": y}[match[1]], (len(after[letter]), 1))
+            what = (
+                answer[letter]
+                if match[1] == "z"
+                else np.tile({"x": x, "y": y}[match[1]], (len(after[letter]), 1))
+            )
             positions.append(Fed(letter, _rows(token[what])))
-    answered = [i for i, entry in enumerate(spec.template) if isinstance(entry, str) and entry.startswith("z")]
+    answered = [
+        i
+        for i, entry in enumerate(spec.template)
+        if isinstance(entry, str) and entry.startswith("z")
+    ]
     named = [spec.template[i] for i in answered]
-    if answered != list(range(len(positions) - digits - 1, len(positions))) or len(set(named)) != digits + 1:
+    if (
+        answered != list(range(len(positions) - digits - 1, len(positions)))
+        or len(set(named)) != digits + 1
+    ):
         raise BadConfig(
             f"task {spec.name!r}: expected z0 … z{digits} at the end of its template, in the order of decoding"
         )
     steps = [
-        Step(i - 1, int(str(spec.template[i])[1:]), _rows(answer[int(str(spec.template[i])[1:])])) for i in answered
+        Step(i - 1, int(str(spec.template[i])[1:]), _rows(answer[int(str(spec.template[i])[1:])]))
+        for i in answered
     ]
     answers: list[tuple[int, ...]] = [(int(digit),) for digit in spec.digits]
     if spec.stop is not None:
         steps.append(Step(answered[-1], digits, ((base,), (base,))))
         harmless = spec.digits[: 1 if spec.stop == "zero" else 0]
-        answers.append(tuple(t for t in range(config.d_vocab_out) if t in harmless or t not in spec.digits))
+        answers.append(
+            tuple(t for t in range(config.d_vocab_out) if t in harmless or t not in spec.digits)
+        )
     return Automaton(tuple(map(_rows, after)), tuple(positions), tuple(steps), tuple(answers))
 
 
 def cumsum_sign(spec: TaskSpec, numbers: int, config: SequenceConfig) -> Automaton:
     """The sign of the running sum after each number: 0 below zero, 1 at zero, 2 above; the state is the sum so far."""
     most = spec.largest
-    if most is None or most < 1 or spec.template or spec.digits or spec.stop or spec.tokens is not None:
-        raise BadConfig(f"task {spec.name!r}: expected `largest`, the largest number, of at least 1, and nothing else")
+    if (
+        most is None
+        or most < 1
+        or spec.template
+        or spec.digits
+        or spec.stop
+        or spec.tokens is not None
+    ):
+        raise BadConfig(
+            f"task {spec.name!r}: expected `largest`, the largest number, of at least 1, and nothing else"
+        )
     letter = np.arange(2 * most + 1)
     sums = [np.arange(2 * most * i + 1)[:, None] + letter for i in range(numbers)]
     right = [np.sign(table - most * (i + 1)) + 1 for i, table in enumerate(sums)]
@@ -203,14 +244,25 @@ def cumsum_sign(spec: TaskSpec, numbers: int, config: SequenceConfig) -> Automat
 def maximum(spec: TaskSpec, numbers: int, config: SequenceConfig) -> Automaton:
     """The largest of the tokens, read at the last; the state is the largest so far."""
     tokens = spec.tokens
-    if tokens is None or tokens < 2 or spec.template or spec.digits or spec.stop or spec.largest is not None:
-        raise BadConfig(f"task {spec.name!r}: expected `tokens`, their number, of at least 2, and nothing else")
+    if (
+        tokens is None
+        or tokens < 2
+        or spec.template
+        or spec.digits
+        or spec.stop
+        or spec.largest is not None
+    ):
+        raise BadConfig(
+            f"task {spec.name!r}: expected `tokens`, their number, of at least 2, and nothing else"
+        )
     letter = np.arange(tokens)
     first, later = letter[None], np.maximum(letter[:, None], letter)
     after = [first, *(later for _ in range(numbers - 1))]
     fed = [Fed(i, _rows(np.tile(letter, (len(table), 1)))) for i, table in enumerate(after)]
     steps = (Step(numbers - 1, numbers - 1, _rows(after[-1])),)
-    return Automaton(tuple(map(_rows, after)), tuple(fed), steps, tuple((t,) for t in range(tokens)))
+    return Automaton(
+        tuple(map(_rows, after)), tuple(fed), steps, tuple((t,) for t in range(tokens))
+    )
 
 
 NAMED: dict[str, Callable[[TaskSpec, int, SequenceConfig], Automaton]] = {
@@ -228,19 +280,25 @@ def _checked(name: str, automaton: Automaton, config: SequenceConfig) -> Sequenc
     """The automaton as arrays; every index in its range, or what is wrong."""
     tables = automaton.next
     if not 1 <= len(tables) <= MAX_LETTERS or not automaton.steps:
-        raise BadConfig(f"task {name!r}: {len(tables)} letters, {len(automaton.steps)} steps; expected at least one")
+        raise BadConfig(
+            f"task {name!r}: {len(tables)} letters, {len(automaton.steps)} steps; expected at least one"
+        )
     after = [_table(name, table, None) for table in tables]
     states = [1, *(int(table.max()) + 1 for table in after)]
     for letter, table in enumerate(after):
         if len(table) != states[letter]:
-            raise BadConfig(f"task {name!r}: letter {letter} has {len(table)} states before it, not {states[letter]}")
+            raise BadConfig(
+                f"task {name!r}: letter {letter} has {len(table)} states before it, not {states[letter]}"
+            )
 
     def of(letter: int, rows: tuple[tuple[int, ...], ...], below: int) -> Table:
         if not 0 <= letter < len(after):
             raise BadConfig(f"task {name!r}: letter {letter}; expected 0 … {len(after) - 1}")
         table = _table(name, rows, below)
         if table.shape != after[letter].shape:
-            raise BadConfig(f"task {name!r}: a table of shape {table.shape}; expected {after[letter].shape}")
+            raise BadConfig(
+                f"task {name!r}: a table of shape {table.shape}; expected {after[letter].shape}"
+            )
         return table
 
     positions: list[int | tuple[int, Table]] = []
@@ -254,9 +312,14 @@ def _checked(name: str, automaton: Automaton, config: SequenceConfig) -> Sequenc
     answers = np.zeros((len(automaton.answers), config.d_vocab_out), dtype=bool)
     for row, tokens in zip(answers, automaton.answers, strict=True):
         if not tokens or not all(0 <= t < config.d_vocab_out for t in tokens):
-            raise BadConfig(f"task {name!r}: right tokens {tokens}; expected some of 0 … {config.d_vocab_out - 1}")
+            raise BadConfig(
+                f"task {name!r}: right tokens {tokens}; expected some of 0 … {config.d_vocab_out - 1}"
+            )
         row[list(tokens)] = True
-    steps = tuple((step.query, step.letter, of(step.letter, step.right, len(answers))) for step in automaton.steps)
+    steps = tuple(
+        (step.query, step.letter, of(step.letter, step.right, len(answers)))
+        for step in automaton.steps
+    )
     for query, _, _ in steps:
         if not 0 <= query < min(len(positions), config.n_ctx):
             raise BadConfig(

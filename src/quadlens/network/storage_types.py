@@ -43,7 +43,9 @@ def decode(content: bytes, kind: np.dtype[Any], byte_order: str) -> np.ndarray:
     array([1.], dtype=float32)
     """
     if len(content) % kind.itemsize:
-        raise BadFile(f"{len(content)} bytes are not a whole number of {kind.itemsize}-byte numbers")
+        raise BadFile(
+            f"{len(content)} bytes are not a whole number of {kind.itemsize}-byte numbers"
+        )
     stored = kind.newbyteorder("<" if byte_order == "little" else ">")
     numbers = np.frombuffer(content, dtype=stored).astype(kind, copy=False)
     if kind == BFLOAT16:

@@ -1,4 +1,7 @@
-"""`Study`: one network and what has been computed of it. It knows no room: a part is a function of a study."""
+"""`Study`: one network and what has been computed of it.
+
+It knows no room: a part is a function of a study.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -74,7 +77,9 @@ class Study(Displayed, Named):
         """Whether a part has been computed."""
         return part in self._memory
 
-    def given(self, parts: Mapping[Callable[["Study"], Any], Any] | None = None, /, **values: Any) -> "Study":
+    def given(
+        self, parts: Mapping[Callable[["Study"], Any], Any] | None = None, /, **values: Any
+    ) -> "Study":
         """A copy, what has been computed included, in which some values are given instead of computed.
 
         Args:
@@ -82,8 +87,12 @@ class Study(Displayed, Named):
             values: Parts and attributes by their names.
         """
         attributes = {one.name for one in fields(self) if one.init}
-        other = replace(self, **{name: value for name, value in values.items() if name in attributes})
-        named = {DOOR.part_named(name): value for name, value in values.items() if name not in attributes}
+        other = replace(
+            self, **{name: value for name, value in values.items() if name in attributes}
+        )
+        named = {
+            DOOR.part_named(name): value for name, value in values.items() if name not in attributes
+        }
         other._memory.update({**self._memory, **(parts or {}), **named})
         return other
 
@@ -113,7 +122,11 @@ class Study(Displayed, Named):
         return {name: known[home] for name, home in DOOR.parts.items() if home in known}
 
     def _facts(self) -> dict[str, object]:
-        return {"name": self.name, **self.model.config.brief, "computed": ", ".join(self._computed()) or "nothing yet"}
+        return {
+            "name": self.name,
+            **self.model.config.brief,
+            "computed": ", ".join(self._computed()) or "nothing yet",
+        }
 
     def _repr_html_(self) -> str:
         """What has been computed so far, for a notebook: showing a study computes nothing."""

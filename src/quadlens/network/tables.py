@@ -3,19 +3,21 @@
     pre_i(a,b)   = U_a[a,i] + U_b[b,i] + Σ_h Σ_t γ_ht(a,b) U_ht[x_t, i]
     logit(a,b,c) = Σ_i W_L[c,i] σ(pre_i(a,b)) + S_a[a,c] + S_b[b,c] + Σ_h Σ_t γ_ht(a,b) S_ht[x_t, c]
 
-x_t is the token at position t: a, b or the constant '='. U_ht and S_ht are the OV path of head h from position t
-through W_in and W_U; γ_ht is the softmax of head h, times its scale. Everything that no softmax multiplies, the
-residual stream itself, biases and the constant part of attention, is in U_a, U_b, S_a, S_b (`docs/math.md` §1). It
-is exact. Of a network of several blocks these are the tables of its last hidden layer, and what the blocks
-before it bring is computed by the forward pass.
+x_t is the token at position t: a, b or the constant '='. U_ht and S_ht are the OV path of head h
+from position t through W_in and W_U; γ_ht is the softmax of head h, times its scale. Everything
+that no softmax multiplies, the residual stream itself, biases and the constant part of attention,
+is in U_a, U_b, S_a, S_b (`docs/math.md` §1). It is exact. Of a network of several blocks these are
+the tables of its last hidden layer, and what the blocks before it bring is computed by the forward
+pass.
 
-With norms, r(a,b) > 0 before the hidden layer and f(a,b) > 0 before the unembedding multiply what they read:
+With norms, r(a,b) > 0 before the hidden layer and f(a,b) > 0 before the unembedding multiply what
+they read:
 
     pre_i(a,b)   = r(a,b) (U_a[a,i] + …) + bias_i
     logit(a,b,c) = f(a,b) (Σ_i W_L[c,i] σ(pre_i(a,b)) + S_a[a,c] + …) + constant_c
 
-A norm's weight, and the mean that a LayerNorm takes off, are in the tables. A norm before attention is in the tables
-of each position and token altogether.
+A norm's weight, and the mean that a LayerNorm takes off, are in the tables. A norm before attention
+is in the tables of each position and token altogether.
 """
 
 from collections.abc import Callable
@@ -47,7 +49,8 @@ class Gated(Generic[R]):
 
     Attributes:
         position: 0 for a, 1 for b, 2 for '='.
-        scores: Query · key, not yet divided, [a, b]; one row or one column where they do not depend on a or b.
+        scores: Query · key, not yet divided, [a, b]; one row or one column where they do not depend
+            on a or b.
         U: What the position's token adds to pre-activations at full attention, [token, neuron].
         S: What it adds to the logits past the MLP, [token, c].
     """
@@ -77,7 +80,8 @@ class Sizes:
 class Tables(Displayed, Generic[R]):
     """The whole model as tables and gates; see the module's formulas.
 
-    The methods that compute are for tables of floats: `collapse(weights, FLOATS)`, or `Weights.collapse()`.
+    The methods that compute are for tables of floats: `collapse(weights, FLOATS)`, or
+    `Weights.collapse()`.
 
     Attributes:
         task: What the model is asked.
@@ -89,7 +93,8 @@ class Tables(Displayed, Generic[R]):
         S_b: The same for b, with every constant.
         gated: One table per position that softmax sees; none where attention is constant.
         softmax: Scale and divisor of the gates; None where there are none.
-        before: Pairs (a, b) to what earlier blocks add, (to pre-activations, to logits); None for one block.
+        before: Pairs (a, b) to what earlier blocks add, (to pre-activations, to logits); None for
+            one block.
         sizes: What norms divide by; None where there is none but before attention.
     """
 
@@ -106,18 +111,33 @@ class Tables(Displayed, Generic[R]):
     sizes: Sizes | None = None
 
     def __post_init__(self) -> None:
-        arrays: dict[str, Any] = {name: getattr(self, name) for name in ("U_a", "U_b", "W_L", "S_a", "S_b")}
+        arrays: dict[str, Any] = {
+            name: getattr(self, name) for name in ("U_a", "U_b", "W_L", "S_a", "S_b")
+        }
         if not isinstance(self.W_L, np.ndarray):
             return
         wide, square = (self.p, self.d_mlp), (self.p, self.p)
-        for name, shape in {"U_a": wide, "U_b": wide, "W_L": wide, "S_a": square, "S_b": square}.items():
+        for name, shape in {
+            "U_a": wide,
+            "U_b": wide,
+            "W_L": wide,
+            "S_a": square,
+            "S_b": square,
+        }.items():
             if arrays[name].shape != shape:
-                raise BadWeights(f"{name} of the collapsed model has shape {arrays[name].shape}, expected {shape}")
+                raise BadWeights(
+                    f"{name} of the collapsed model has shape {arrays[name].shape}, expected {shape}"
+                )
         for table in self.gated:
-            arrays |= {f"{name} of position {table.position}": getattr(table, name) for name in ("scores", "U", "S")}
+            arrays |= {
+                f"{name} of position {table.position}": getattr(table, name)
+                for name in ("scores", "U", "S")
+            }
         for name, array in arrays.items():
             if not np.isfinite(array).all():
-                raise BadWeights(f"{name} of the collapsed model overflows: the weights are too large for float64")
+                raise BadWeights(
+                    f"{name} of the collapsed model overflows: the weights are too large for float64"
+                )
             array.flags.writeable = False
 
     def _facts(self) -> dict[str, object]:
@@ -184,7 +204,11 @@ class Tables(Displayed, Generic[R]):
         """Smallest and largest gate over all inputs."""
         rows = [self.gates(*self._with_all_b(a).T) for a in range(self.p)]
         return np.stack(
-            [np.min([x.min(axis=2) for x in rows], axis=0), np.max([x.max(axis=2) for x in rows], axis=0)], axis=2
+            [
+                np.min([x.min(axis=2) for x in rows], axis=0),
+                np.max([x.max(axis=2) for x in rows], axis=0),
+            ],
+            axis=2,
         )
 
     def mean_gates(self: "Tables[Array]") -> Float[np.ndarray, "positions heads"]:
@@ -216,7 +240,9 @@ class Tables(Displayed, Generic[R]):
             return Tables(self.task, self.activation, W_L=self.W_L, **added)
         r, f = self.size_table.mean(axis=(1, 2))
         U_b, S_b = r * added["U_b"] + self.sizes.bias, f * added["S_b"] + self.sizes.constant
-        return Tables(self.task, self.activation, r * added["U_a"], U_b, f * self.W_L, f * added["S_a"], S_b)
+        return Tables(
+            self.task, self.activation, r * added["U_a"], U_b, f * self.W_L, f * added["S_a"], S_b
+        )
 
     def pre(self: "Tables[Array]", a: int) -> Float[np.ndarray, "p d_mlp"]:
         """Pre-activations of every neuron for one a and all b, [b, i]."""
@@ -231,9 +257,15 @@ class Tables(Displayed, Generic[R]):
         gates = self.gates(*self._with_all_b(a).T)
         hidden = apply_activation(self.activation, self._normed(a, self._through(a, gates, "U")))
         logits = hidden @ self.W_L.T + self._through(a, gates, "S")
-        return logits if self.sizes is None else self.size_table[1, a][:, None] * logits + self.sizes.constant
+        return (
+            logits
+            if self.sizes is None
+            else self.size_table[1, a][:, None] * logits + self.sizes.constant
+        )
 
-    def _normed(self: "Tables[Array]", a: int, pre: Float[np.ndarray, "p d_mlp"]) -> Float[np.ndarray, "p d_mlp"]:
+    def _normed(
+        self: "Tables[Array]", a: int, pre: Float[np.ndarray, "p d_mlp"]
+    ) -> Float[np.ndarray, "p d_mlp"]:
         return pre if self.sizes is None else self.size_table[0, a][:, None] * pre + self.sizes.bias
 
     def _with_all_b(self, a: int) -> Pairs:
@@ -245,10 +277,14 @@ class Tables(Displayed, Generic[R]):
         """All tables of one kind, U or S, for one a and all b."""
         total = getattr(self, f"{name}_a")[a] + getattr(self, f"{name}_b")
         for table, gate in zip(self.gated, gates, strict=True):
-            # Per b one product [1, head] @ [head, neuron], by numpy's loop: as one product of matrices BLAS would wake
-            # its threads for almost nothing.
+            # Per b one product [1, head] @ [head, neuron], by numpy's loop: as one product of
+            # matrices BLAS would wake its threads for almost nothing.
             rows = np.asarray(getattr(table, name))
-            of_each_b = rows.swapaxes(0, 1) if table.position == 1 else rows[:, a if table.position == 0 else 0]
+            of_each_b = (
+                rows.swapaxes(0, 1)
+                if table.position == 1
+                else rows[:, a if table.position == 0 else 0]
+            )
             total += np.matmul(np.ascontiguousarray(gate.T)[:, None], of_each_b)[:, 0]
         if self.before is not None:
             total = total + self._before(a)[name == "S"]
@@ -278,7 +314,9 @@ class Tables(Displayed, Generic[R]):
         hidden = apply_activation(self.activation, r * pre + self.sizes.bias)
         return f * (hidden @ self.W_L.T + skip) + self.sizes.constant
 
-    def _of_pairs(self: "Tables[Array]", pairs: Pairs) -> tuple[Float[np.ndarray, "n d_mlp"], Float[np.ndarray, "n p"]]:
+    def _of_pairs(
+        self: "Tables[Array]", pairs: Pairs
+    ) -> tuple[Float[np.ndarray, "n d_mlp"], Float[np.ndarray, "n p"]]:
         """Pre-activations and skip terms, before any norm's factor."""
         a, b = pairs.T
         gates = self.gates(a, b)

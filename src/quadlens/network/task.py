@@ -56,7 +56,8 @@ class Task:
     Attributes:
         name: `add`, `linear:2,3`, `S5`, or `table` for a table that came without a name.
         n: Number of elements.
-        table: The answers, read-only; None where a formula gives them, so that large n costs nothing.
+        table: The answers, read-only; None where a formula gives them, so that large n costs
+            nothing.
     """
 
     name: str
@@ -108,7 +109,9 @@ class Task:
         grid.flags.writeable = False
         return grid
 
-    def answer(self, a: Int[np.ndarray, "*#pairs"], b: Int[np.ndarray, "*#pairs"]) -> Int[np.ndarray, "..."]:
+    def answer(
+        self, a: Int[np.ndarray, "*#pairs"], b: Int[np.ndarray, "*#pairs"]
+    ) -> Int[np.ndarray, "..."]:
         """The right answers to pairs (a, b), without the whole table where a formula gives them."""
         if self.table is not None:
             return self.table[a, b]
@@ -157,7 +160,11 @@ class Task:
         if self.symbols == "σ·τ":
             return f"σ·τ with σ = {x}, τ = {y}"
         letters = {"a": x, "b": y}
-        return re.sub(r"(\d*)([ab])", lambda m: f"{m[1]}·{letters[m[2]]}" if m[1] else letters[m[2]], self.symbols)
+        return re.sub(
+            r"(\d*)([ab])",
+            lambda m: f"{m[1]}·{letters[m[2]]}" if m[1] else letters[m[2]],
+            self.symbols,
+        )
 
     @property
     def place(self) -> str:
@@ -177,7 +184,11 @@ class Task:
         >>> task_by_name("subtract", 5).sentence(1, 3, 3), task_by_name("multiply", 4).sentence(1, 2, 0)
         ('1 − 3 ≡ 3', '2 · 3 ≡ 1')
         """
-        return f"{a}·{b} = {c}" if self.table is not None else f"{self.question(a, b)} ≡ {self.element(c)}"
+        return (
+            f"{a}·{b} = {c}"
+            if self.table is not None
+            else f"{self.question(a, b)} ≡ {self.element(c)}"
+        )
 
     @cached_property
     def is_latin_square(self) -> bool:
@@ -190,15 +201,17 @@ class Task:
     def identity(self) -> int | None:
         """The element e with e·x = x·e = x, if there is one."""
         elements = np.arange(self.n)
-        both = (self.answers == elements).all(axis=1) & (self.answers == elements[:, None]).all(axis=0)
+        both = (self.answers == elements).all(axis=1) & (self.answers == elements[:, None]).all(
+            axis=0
+        )
         return int(both.argmax()) if both.any() else None
 
     @cached_property
     def is_group(self) -> bool:
         """A Latin square with an identity that is associative.
 
-        Light's test: the x with (a·x)·b = a·(x·b) for all a, b are closed under the product, so that generators of
-        the whole are enough to try.
+        Light's test: the x with (a·x)·b = a·(x·b) for all a, b are closed under the product, so
+        that generators of the whole are enough to try.
         """
         if not self.is_latin_square or self.identity is None:
             return False
@@ -209,8 +222,9 @@ class Task:
     def cyclic(self) -> CyclicRelabelling | None:
         """The relabelling that makes this task addition modulo n; None if there is none.
 
-        For a formula it is the natural one (identity, b ↦ -b, the discrete logarithm to the smallest primitive root);
-        for a table it is searched for (`find_cyclic_relabelling`). The identity is preferred.
+        For a formula it is the natural one (identity, b ↦ -b, the discrete logarithm to the
+        smallest primitive root); for a table it is searched for (`find_cyclic_relabelling`). The
+        identity is preferred.
         """
         return _natural_relabelling(self) or find_cyclic_relabelling(self.answers)
 
@@ -240,10 +254,12 @@ class Task:
 def task(what: "str | Path | Sequence[Sequence[int]] | np.ndarray", n: int | None = None) -> Task:
     """A task: by its name, by its table, or by a file that has the table.
 
-    Every function that takes a task's name takes this value, too; `model.asked(task)` asks a model another one.
+    Every function that takes a task's name takes this value, too; `model.asked(task)` asks a model
+    another one.
 
     Args:
-        what: A name, as "add", "linear:2,3", "multiply" or "S5"; n rows of n answers; or a path to a table (CSV, .npy).
+        what: A name, as "add", "linear:2,3", "multiply" or "S5"; n rows of n answers; or a path to
+            a table (CSV, .npy).
         n: Number of elements, for a name that leaves it open.
 
     Raises:
@@ -260,7 +276,9 @@ def task(what: "str | Path | Sequence[Sequence[int]] | np.ndarray", n: int | Non
         return task_by_name(what, n)
     table = np.asarray(what)
     if table.ndim != 2 or len(set(table.shape)) != 1 or not np.issubdtype(table.dtype, np.integer):
-        raise BadConfig(f"a table of {table.dtype}, {table.shape}; expected n rows of n integers from 0 to n - 1")
+        raise BadConfig(
+            f"a table of {table.dtype}, {table.shape}; expected n rows of n integers from 0 to n - 1"
+        )
     return task_from_table(table.astype(np.int64))
 
 
@@ -321,14 +339,20 @@ def task_by_name(name: str, n: int | None = None) -> Task:
             raise BadConfig(f"the group {name} has {len(table)} elements, but the model has {n}")
         return Task(name, len(table), table)
     if n is None:
-        raise BadConfig(f"the task {name!r} needs a number of elements n") if is_formula(name) else _unknown(name)
+        raise (
+            BadConfig(f"the task {name!r} needs a number of elements n")
+            if is_formula(name)
+            else _unknown(name)
+        )
     return Task(name, n)
 
 
 def task_from_table(answers: Int[np.ndarray, "n n"], name: str = "table") -> Task:
     """A task from its table; a group's name may be given, its elements then being in the table's own order."""
     if name != "table" and len(group_table(name)) != len(answers):
-        raise BadConfig(f"the table has {len(answers)} elements, but {name} has {len(group_table(name))}")
+        raise BadConfig(
+            f"the table has {len(answers)} elements, but {name} has {len(group_table(name))}"
+        )
     return Task(name, len(answers), answers)
 
 
@@ -339,9 +363,13 @@ def task_from_rows(text: str) -> Task:
     [[0, 1], [1, 0]]
     """
     try:
-        return task_from_table(np.array([[int(word) for word in row.split(",")] for row in text.split(";")]))
+        return task_from_table(
+            np.array([[int(word) for word in row.split(",")] for row in text.split(";")])
+        )
     except ValueError:
-        raise BadConfig(f"the table {text[:40]!r} … is not rows of numbers such as 0,1;1,0") from None
+        raise BadConfig(
+            f"the table {text[:40]!r} … is not rows of numbers such as 0,1;1,0"
+        ) from None
 
 
 def task_from_file(path: Path) -> Task:
@@ -356,7 +384,9 @@ def task_from_file(path: Path) -> Task:
     if not np.issubdtype(table.dtype, np.integer):
         raise BadFile(f"{path} holds {table.dtype} numbers; expected integers")
     if table.ndim != 2 or table.shape[0] != table.shape[1] or len(table) > MAX_ELEMENTS:
-        raise BadConfig(f"{path} has shape {table.shape}; expected n rows of n answers, with n at most {MAX_ELEMENTS}")
+        raise BadConfig(
+            f"{path} has shape {table.shape}; expected n rows of n answers, with n at most {MAX_ELEMENTS}"
+        )
     try:
         return task_from_table(table.astype(np.int64))
     except BadConfig as error:
@@ -367,57 +397,90 @@ def _numpy_table(content: bytes, path: Path) -> np.ndarray:
     """The numbers in a `.npy` file; its header is matched with what NumPy writes, never evaluated, and measured."""
     start = 10 if content[6:7] == b"\x01" else 12
     end = start + int.from_bytes(content[8:start], "little")
-    header = NPY_HEADER.fullmatch(content[start:end]) if content.startswith(b"\x93NUMPY") and end <= 4096 else None
+    header = (
+        NPY_HEADER.fullmatch(content[start:end])
+        if content.startswith(b"\x93NUMPY") and end <= 4096
+        else None
+    )
     if header is None:
-        raise BadFile(f"{path} is not a table of integers (CSV or .npy): its header is not one that numpy.save writes")
-    kind, shape = np.dtype(header[1].decode()), tuple(int(word) for word in header[3].split(b",") if word.strip())
+        raise BadFile(
+            f"{path} is not a table of integers (CSV or .npy): its header is not one that numpy.save writes"
+        )
+    kind, shape = (
+        np.dtype(header[1].decode()),
+        tuple(int(word) for word in header[3].split(b",") if word.strip()),
+    )
     if math.prod(shape) * kind.itemsize != len(content) - end:
         raise BadFile(
             f"{path} has {len(content) - end} bytes of numbers, but its header says shape {shape} of {kind}; "
             "get the file again"
         )
-    return np.frombuffer(content, kind, offset=end).reshape(shape, order="F" if header[2] == b"True" else "C")
+    return np.frombuffer(content, kind, offset=end).reshape(
+        shape, order="F" if header[2] == b"True" else "C"
+    )
 
 
 def _text_table(content: bytes, path: Path) -> np.ndarray:
     """The numbers in a CSV file."""
     if content.partition(b"\n")[0].count(b",") >= MAX_ELEMENTS:
-        raise BadConfig(f"{path} has more than {MAX_ELEMENTS} answers in its first row; expected at most so many")
+        raise BadConfig(
+            f"{path} has more than {MAX_ELEMENTS} answers in its first row; expected at most so many"
+        )
     try:
         with warnings.catch_warnings():
             # A file of blank lines is only a warning to NumPy.
             warnings.simplefilter("error")
-            return np.loadtxt(io.BytesIO(content), delimiter=",", dtype=np.int64, ndmin=2, max_rows=MAX_ELEMENTS + 1)
+            return np.loadtxt(
+                io.BytesIO(content),
+                delimiter=",",
+                dtype=np.int64,
+                ndmin=2,
+                max_rows=MAX_ELEMENTS + 1,
+            )
     except (ValueError, UserWarning) as error:
-        raise BadFile(f"{path} is not a table of integers (CSV or .npy): {str(error)[:200]}") from None
+        raise BadFile(
+            f"{path} is not a table of integers (CSV or .npy): {str(error)[:200]}"
+        ) from None
 
 
 def task_from_json(data: Any, n: int, table: Int[np.ndarray, "..."] | None, where: str) -> Task:
     """The inverse of `Task.to_json`; `table` is what the file holds beside it.
 
     Raises:
-        BadConfig: when the name is not known, or the table is missing or not the one the hash is of.
+        BadConfig: when the name is not known, or the table is missing or not the one the hash is
+            of.
     """
     if isinstance(data, str):
         task = task_by_name(data, n)
         if not task.by_formula:
             raise BadConfig(f"{where}: the task {data} comes without its table")
         return task
-    if not isinstance(data, Mapping) or set(data) != {"name", "sha256"} or not isinstance(data["name"], str):
-        raise BadConfig(f"{where}: the task is {data!r}; expected a name, or a name with the SHA-256 of a table")
+    if (
+        not isinstance(data, Mapping)
+        or set(data) != {"name", "sha256"}
+        or not isinstance(data["name"], str)
+    ):
+        raise BadConfig(
+            f"{where}: the task is {data!r}; expected a name, or a name with the SHA-256 of a table"
+        )
     if table is None or table.shape != (n, n):
-        raise BadConfig(f"{where}: the table of the task {data['name']} is missing or not {n} × {n}")
+        raise BadConfig(
+            f"{where}: the table of the task {data['name']} is missing or not {n} × {n}"
+        )
     task = task_from_table(table, data["name"])
     if task.sha256 != data["sha256"]:
-        raise BadConfig(f"{where}: the table of the task {task.name} is not the one whose SHA-256 is given")
+        raise BadConfig(
+            f"{where}: the table of the task {task.name} is not the one whose SHA-256 is given"
+        )
     return task
 
 
 def find_cyclic_relabelling(answers: Int[np.ndarray, "n n"]) -> CyclicRelabelling | None:
     """Permutations that turn a table into addition, if there are any.
 
-    Renaming a by its column 0 and b by its row 0 makes a loop, M[answers[a,0], answers[0,b]] = answers[a,b]; if any
-    renaming gives addition, that loop is a cyclic group (Albert 1943). A generator's powers then number the elements.
+    Renaming a by its column 0 and b by its row 0 makes a loop, M[answers[a,0], answers[0,b]] =
+    answers[a,b]; if any renaming gives addition, that loop is a cyclic group (Albert 1943). A
+    generator's powers then number the elements.
     """
     n, elements = len(answers), np.arange(len(answers))
     column, row = answers[:, 0], answers[0]
@@ -490,7 +553,9 @@ def _coefficients(name: str, n: int) -> tuple[int, int]:
         raise BadConfig(f"the task {name!r} is not linear:α,β with two integers, as in linear:2,3")
     for value in (int(match[1]), int(match[2])):
         if math.gcd(value, n) != 1:
-            raise BadConfig(f"{name}: {value} and n = {n} have a common factor; expected units modulo n")
+            raise BadConfig(
+                f"{name}: {value} and n = {n} have a common factor; expected units modulo n"
+            )
     return int(match[1]) % n, int(match[2]) % n
 
 
@@ -500,10 +565,18 @@ def _check_formula(name: str, n: int) -> None:
     if name in ("multiply", "divide", "multiply0"):
         p = n if name == "multiply0" else n + 1
         if not _is_prime(p):
-            with_zero = f"; with 0 … {n - 1} as elements it is multiply0" if name == "multiply" and _is_prime(n) else ""
+            with_zero = (
+                f"; with 0 … {n - 1} as elements it is multiply0"
+                if name == "multiply" and _is_prime(n)
+                else ""
+            )
             raise BadConfig(
                 f"{name} is about a prime modulus; {n} elements would make it {p}, which is not prime"
-                + ("" if name == "multiply0" else f" (the elements are the residues 1 … p-1){with_zero}")
+                + (
+                    ""
+                    if name == "multiply0"
+                    else f" (the elements are the residues 1 … p-1){with_zero}"
+                )
             )
     elif name in ("add", "subtract") or name.startswith("linear:"):
         _coefficients(name, n)
@@ -513,7 +586,11 @@ def _check_formula(name: str, n: int) -> None:
 
 def _unknown(name: str) -> BadConfig:
     of_sequences = re.fullmatch(r"(add|cumsum-sign|max):[0-9]+", name)
-    more = f"; {name} is a task on sequences, which a file of such a network says itself" if of_sequences else ""
+    more = (
+        f"; {name} is a task on sequences, which a file of such a network says itself"
+        if of_sequences
+        else ""
+    )
     return BadConfig(
         f"no task is called {name!r}; expected one of {FORMULAS}, or a group such as S5, D59 or C5xC5{more}"
     )

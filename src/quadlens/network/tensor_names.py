@@ -33,7 +33,8 @@ PAIR_NAMES = TRANSFORMER_NAMES | QUERY_KEY_NAMES | NORM_NAMES
 SEQUENCE_NAMES = {
     **PAIR_NAMES,
     **{
-        name: f"blocks.0.attn.{name}" for name in ("q_norm_w", "k_norm_w", "rope_cos", "rope_sin", "mask", "score_bias")
+        name: f"blocks.0.attn.{name}"
+        for name in ("q_norm_w", "k_norm_w", "rope_cos", "rope_sin", "mask", "score_bias")
     },
     **{name: f"blocks.0.mlp.{name}" for name in ("W_gate", "b_gate")},
 }
@@ -60,5 +61,7 @@ def layered(names: Mapping[str, str], blocks: int) -> dict[str, str]:
         return dict(names)
     inner = {short: long for short, long in names.items() if short not in OUTER}
     return {short: long for short, long in names.items() if short in OUTER} | {
-        f"{i}.{short}": long.replace(".0.", f".{i}.") for i in range(blocks) for short, long in inner.items()
+        f"{i}.{short}": long.replace(".0.", f".{i}.")
+        for i in range(blocks)
+        for short, long in inner.items()
     }

@@ -24,14 +24,16 @@ Array = Float[np.ndarray, "..."]
 class Weights(Displayed):
     """A network: its config and its tensors, by TransformerLens' names, in row-vector mathematics.
 
-    A transformer has W_E, W_pos, W_U, b_U and, for each block, W_V, b_V, W_O, b_O, W_in, b_in, W_out, b_out, with
-    W_Q, b_Q, W_K, b_K where there is softmax; where there are several blocks a number stands before a block's names, as
-    `1.W_in`. Norms add ln1_w, ln1_b (before attention), ln2_w, ln2_b (before the MLP) to each block, and ln_final_w,
-    ln_final_b (before the unembedding), all of shape [d_model]. An MLP on one-hot tokens has W_a, W_b [p, width] and
-    W_out [d_mlp, p]; with `bias` also b_in [width] and b_out [p]. Its hidden layers after the first, l = 1, 2, …, have
-    `l.W_in` [width before, width], `l.b_in` and, after a norm, `l.ln2_w`, `l.ln2_b` [width before]; a norm before W_out
-    is ln_final_w, ln_final_b [d_mlp]. Biases that a checkpoint does not have are zero. A network on sequences has a
-    `SequenceConfig`, which says what tensors it may have.
+    A transformer has W_E, W_pos, W_U, b_U and, for each block, W_V, b_V, W_O, b_O, W_in, b_in,
+    W_out, b_out, with W_Q, b_Q, W_K, b_K where there is softmax; where there are several blocks a
+    number stands before a block's names, as `1.W_in`. Norms add ln1_w, ln1_b (before attention),
+    ln2_w, ln2_b (before the MLP) to each block, and ln_final_w, ln_final_b (before the
+    unembedding), all of shape [d_model]. An MLP on one-hot tokens has W_a, W_b [p, width] and W_out
+    [d_mlp, p]; with `bias` also b_in [width] and b_out [p]. Its hidden layers after the first, l =
+    1, 2, …, have `l.W_in` [width before, width], `l.b_in` and, after a norm, `l.ln2_w`, `l.ln2_b`
+    [width before]; a norm before W_out is ln_final_w, ln_final_b [d_mlp]. Biases that a checkpoint
+    does not have are zero. A network on sequences has a `SequenceConfig`, which says what tensors
+    it may have.
 
     >>> model = Weights.mlp(Config.mlp(3, 1), *(np.ones(s) for s in ((3, 1), (3, 1), (1, 3))))
     >>> model.W_a.shape, sorted(model.tensors)
@@ -51,8 +53,15 @@ class Weights(Displayed):
         Raises:
             BadWeights: when one is missing, of no use, of another shape, or not finite.
         """
-        shapes = {n: shape for n, shape in config.shapes.items() if n in tensors or n not in config.optional}
-        missing, needless = sorted(shapes.keys() - tensors.keys()), sorted(tensors.keys() - shapes.keys())
+        shapes = {
+            n: shape
+            for n, shape in config.shapes.items()
+            if n in tensors or n not in config.optional
+        }
+        missing, needless = (
+            sorted(shapes.keys() - tensors.keys()),
+            sorted(tensors.keys() - shapes.keys()),
+        )
         if missing or needless:
             raise BadWeights(
                 f"{config.kind_words}: missing weights "
@@ -60,13 +69,20 @@ class Weights(Displayed):
             )
         check_arrays(tensors)
         check_tensors(tensors, shapes)
-        self.__dict__.update(config=config, tensors=MappingProxyType({name: _frozen(tensors[name]) for name in shapes}))
+        self.__dict__.update(
+            config=config,
+            tensors=MappingProxyType({name: _frozen(tensors[name]) for name in shapes}),
+        )
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"the weights of a network do not change; build another with Weights (setting {name})")
+        raise AttributeError(
+            f"the weights of a network do not change; build another with Weights (setting {name})"
+        )
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"the weights of a network do not change; build another with Weights (deleting {name})")
+        raise AttributeError(
+            f"the weights of a network do not change; build another with Weights (deleting {name})"
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy, deep or from a pickle, is built again: checked, and as frozen."""
@@ -89,7 +105,11 @@ class Weights(Displayed):
         check_arrays(tensors)
         dtype = next(iter(tensors.values())).dtype if tensors else np.float64
         shapes = {name: (own_name(name), shape) for name, shape in config.shapes.items()}
-        zeros = {n: np.zeros(s, dtype) for n, (own, s) in shapes.items() if own.startswith("b_") or own.endswith("_b")}
+        zeros = {
+            n: np.zeros(s, dtype)
+            for n, (own, s) in shapes.items()
+            if own.startswith("b_") or own.endswith("_b")
+        }
         # W_b is an MLP's weight, the only one whose name ends like a norm's bias.
         zeros.pop("W_b", None)
         return cls(config, **(zeros | tensors))
@@ -97,21 +117,29 @@ class Weights(Displayed):
     @cached_property
     def blocks(self) -> tuple[Mapping[str, Array], ...]:
         """The tensors of each block, or of each hidden layer of an MLP, by their own names, in float64, as frozen."""
-        inner = {name: _frozen(x.astype(np.float64)) for name, x in self.tensors.items() if name not in OUTER}
+        inner = {
+            name: _frozen(x.astype(np.float64))
+            for name, x in self.tensors.items()
+            if name not in OUTER
+        }
         blocks: list[dict[str, Array]] = [{} for _ in range(self.config.depth)]
         for name, array in inner.items():
             # Names without a number are those of the only block, or of an MLP's first hidden layer.
             blocks[int(name.partition(".")[0]) if "." in name else 0][own_name(name)] = array
         return tuple(map(MappingProxyType, blocks))
 
-    def replace(self, config: Config | SequenceConfig | None = None, **tensors: np.ndarray) -> "Weights":
+    def replace(
+        self, config: Config | SequenceConfig | None = None, **tensors: np.ndarray
+    ) -> "Weights":
         """The network with another config, or with some other tensors."""
         return Weights(config or self.config, **{**self.tensors, **tensors})
 
     def asked(self, task: Any) -> "Weights":
         """The same weights, asked another task: a `Task`, and nothing else."""
         if not isinstance(task, Task):
-            raise WrongArgument(f"task: got {kind_of(task)}; expected a Task, as quadlens.task('add', 59) is one")
+            raise WrongArgument(
+                f"task: got {kind_of(task)}; expected a Task, as quadlens.task('add', 59) is one"
+            )
         return self.replace(replace(self.config.need_pairs(), task=task))
 
     def forward(self, pairs: Pairs) -> Float[np.ndarray, "n p"]:
@@ -129,13 +157,18 @@ class Weights(Displayed):
         return collapse(self, FLOATS)
 
     def _facts(self) -> dict[str, object]:
-        return {**self.config.brief, "weights": f"{sum(array.size for array in self.tensors.values()):,}"}
+        return {
+            **self.config.brief,
+            "weights": f"{sum(array.size for array in self.tensors.values()):,}",
+        }
 
 
 def check_arrays(arrays: Mapping[str, Any]) -> None:
     """Refuse weights that are no NumPy arrays, as tensors of other libraries, or that hide numbers behind a mask."""
     for name, array in arrays.items():
-        if not isinstance(array, np.ndarray) or hasattr(array, "mask"):  # naming numpy.ma would import it
+        if not isinstance(array, np.ndarray) or hasattr(
+            array, "mask"
+        ):  # naming numpy.ma would import it
             raise WrongArgument(
                 f"{name}: got {kind_of(array)}; expected a NumPy array, as tensor.detach().cpu().numpy() gives it; "
                 "a whole state dict, of tensors or arrays, goes to quadlens.from_state_dict(state, …)"

@@ -12,7 +12,9 @@ from quadlens.base.errors import BadConfig
 SECONDS, LEAVES = 10.0, 1_500
 
 
-def check_before_writing(certificate: dict[str, Any], model: bytes, tell: Callable[[str], None]) -> None:
+def check_before_writing(
+    certificate: dict[str, Any], model: bytes, tell: Callable[[str], None]
+) -> None:
     """Refuse a certificate that the checker rejects.
 
     Args:
@@ -32,4 +34,6 @@ def check_before_writing(certificate: dict[str, Any], model: bytes, tell: Callab
             "run without -o to see the proof"
         )
     if verdict != "VERIFIED":
-        tell(f"the certificate is not checked in full before it is written ({reason}); `quadlens check` does it")
+        tell(
+            f"the certificate is not checked in full before it is written ({reason}); `quadlens check` does it"
+        )

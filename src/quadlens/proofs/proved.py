@@ -14,7 +14,9 @@ from quadlens_checker.guard import run
 PROGRAM = "quadlens-proved"
 STACK_BYTES = 1 << 30  # Coq's functions on lists recurse once per element
 REASON = "the proved checker accepts it: check_sound holds of this network and these claims"
-FLOAT32 = "it is outside the proved theorem, as the certificate's words are, and neither was looked at"
+FLOAT32 = (
+    "it is outside the proved theorem, as the certificate's words are, and neither was looked at"
+)
 
 
 def program() -> Path:
@@ -47,7 +49,8 @@ def check_proved(
 
     Raises:
         BadConfig: when the program is not built.
-        BadFile: for a file that it cannot read, or a certificate or network that its theorem is not about.
+        BadFile: for a file that it cannot read, or a certificate or network that its theorem is not
+            about.
     """
     command, began = [str(program()), certificate_path, model_path], time.monotonic()
 
@@ -55,10 +58,15 @@ def check_proved(
         import contextlib
         import resource
 
-        for kind, most in ((resource.RLIMIT_AS, max_bytes), (resource.RLIMIT_STACK, min(STACK_BYTES, max_bytes // 2))):
+        for kind, most in (
+            (resource.RLIMIT_AS, max_bytes),
+            (resource.RLIMIT_STACK, min(STACK_BYTES, max_bytes // 2)),
+        ):
             hard = resource.getrlimit(kind)[1]
             with contextlib.suppress(ValueError, OSError):
-                resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+                resource.setrlimit(
+                    kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard)
+                )
 
     try:
         done = run(command, max_seconds, progress, preexec_fn=limit, stdin=subprocess.DEVNULL)
@@ -71,14 +79,20 @@ def check_proved(
     refused = [line for line in (*read, last) if line.startswith(("BAD: ", "OUTSIDE: "))]
     verdict, _, reason = (refused[-1] if ended == 2 and refused else last).partition(": ")
     if ended == 2 and refused:
-        fix = "check with proved=False" if verdict == "OUTSIDE" else "give a certificate and the model it is about"
+        fix = (
+            "check with proved=False"
+            if verdict == "OUTSIDE"
+            else "give a certificate and the model it is about"
+        )
         raise BadFile(f"{reason}; {fix}")
     claims = claims_of(read, ended) if last == "VERIFIED" else None
     if claims is not None:
         if problem := name_problem(certificate_path, model_path):
             return CheckReport("REJECTED", problem, seconds, sha256, checker="proved")
         words = statement(claims.pop("task"), claims["certified_inputs"], claims["inputs"])
-        return CheckReport("VERIFIED", REASON, seconds, sha256, words, claims, float32=FLOAT32, checker="proved")
+        return CheckReport(
+            "VERIFIED", REASON, seconds, sha256, words, claims, float32=FLOAT32, checker="proved"
+        )
     if verdict == "REJECTED" and ended == 1:
         return CheckReport("REJECTED", reason, seconds, sha256, checker="proved")
     without = f"the check ended without a verdict, perhaps for more than {max_bytes} bytes"
@@ -92,18 +106,26 @@ def claims_of(read: list[str], ended: int) -> dict[str, Any] | None:
     """
     names = ("task", "margin", "inputs", "certified")
     found = [line.partition(": ") for line in read[-len(names) :]]
-    if [name for name, _, _ in found] != list(names) or not all(value.isdecimal() for _, _, value in found[2:]):
+    if [name for name, _, _ in found] != list(names) or not all(
+        value.isdecimal() for _, _, value in found[2:]
+    ):
         return None
     task, margin, inputs, certified = (value for _, _, value in found)
     if ended != int(int(certified) < int(inputs)):
         return None
-    return {"task": task, "inputs": int(inputs), "certified_inputs": int(certified), "margin": margin}
+    return {
+        "task": task,
+        "inputs": int(inputs),
+        "certified_inputs": int(certified),
+        "margin": margin,
+    }
 
 
 def name_problem(certificate_path: str, model_path: str) -> str | None:
     """Why a task is not what it is called: the theorem is about the table in the file, whatever its name.
 
-    Groups are not in the proved checker, so that their names are looked at as the Python checker does it.
+    Groups are not in the proved checker, so that their names are looked at as the Python checker
+    does it.
     """
     from quadlens_checker.model_file import read_model
     from quadlens_checker.reading import Rejected, parse_json
@@ -123,8 +145,13 @@ def statement(task: str, certified: int, inputs: int) -> str:
     """What is proved, in words; the margin is beside them, as a rational.
 
     >>> statement("add", 9, 9)
-    'For all 9 inputs the logit of the right answer (task: add) exceeds that of every other by at least the margin.'
+    'For all 9 inputs the logit of the right answer (task: add) exceeds that of every other by at
+    least the margin.'
     """
-    which = f"all {inputs} inputs" if certified == inputs else f"{certified} of {inputs} inputs (all but those listed)"
+    which = (
+        f"all {inputs} inputs"
+        if certified == inputs
+        else f"{certified} of {inputs} inputs (all but those listed)"
+    )
     right = f"the right answer (task: {task})"
     return f"For {which} the logit of {right} exceeds that of every other by at least the margin."

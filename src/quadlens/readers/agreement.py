@@ -1,9 +1,10 @@
 """What was read of a network in memory, compared with the network's own forward pass on every input.
 
-Two computations of one function differ by rounding alone. Three things are compared, and each catches what the others
-miss. Logits as they are may differ by 1e-4 of the input's largest, or by 1e-4 where that is below 1. Logits without
-their mean, which softmax does not see, may differ by 1e-4 of their range. Answers must be the same. A network whose own
-rounding is coarser than that, because it is of half precision or its sums cancel, is asked again as a copy in float64.
+Two computations of one function differ by rounding alone. Three things are compared, and each
+catches what the others miss. Logits as they are may differ by 1e-4 of the input's largest, or by
+1e-4 where that is below 1. Logits without their mean, which softmax does not see, may differ by
+1e-4 of their range. Answers must be the same. A network whose own rounding is coarser than that,
+because it is of half precision or its sums cancel, is asked again as a copy in float64.
 """
 
 import copy
@@ -22,7 +23,8 @@ from quadlens.readers.protocol import Imported
 from quadlens.readers.tasks import DRAWN, MAX_MULTIPLICATIONS, right_words
 
 TOLERANCE = 1e-4
-# What rounding in float64 can do to a logit, as a share of the largest: nothing below it is a difference.
+# What rounding in float64 can do to a logit, as a share of the largest: nothing below it is a
+# difference.
 ROUNDING = 1e-12
 # Inputs that the network is given at once.
 TOGETHER = 1 << 12
@@ -101,11 +103,16 @@ class Agreement:
         task, total = imported.model.config.task, len(self.pairs)
         correct = int((self.answers == task.answer(self.pairs[:, 0], self.pairs[:, 1])).sum())
         before = right_words(imported.correct, imported.pairs, task.n)
-        notes = tuple(right_words(correct, total, task.n) if note == before else note for note in imported.notes)
+        notes = tuple(
+            right_words(correct, total, task.n) if note == before else note
+            for note in imported.notes
+        )
         return replace(imported, correct=correct, pairs=total, notes=notes)
 
 
-def check_agreement(model: Weights, run: Callable[[Any, Pairs], Any], network: Any, source: str) -> Agreement:
+def check_agreement(
+    model: Weights, run: Callable[[Any, Pairs], Any], network: Any, source: str
+) -> Agreement:
     """Refuse a model that is not what the network computes; the network's own answers where it is.
 
     Args:
@@ -120,7 +127,11 @@ def check_agreement(model: Weights, run: Callable[[Any, Pairs], Any], network: A
     """
     config = model.config
     all_of_them = float(config.p) ** 3 * config.d_mlp <= MAX_MULTIPLICATIONS
-    pairs = all_pairs(config.p) if all_of_them else np.random.default_rng(0).integers(0, config.p, (DRAWN, 2))
+    pairs = (
+        all_pairs(config.p)
+        if all_of_them
+        else np.random.default_rng(0).integers(0, config.p, (DRAWN, 2))
+    )
     tables = model.collapse()
     own = judge = _compare(tables, run, network, pairs, source)
     where = "its own forward pass"
@@ -128,7 +139,9 @@ def check_agreement(model: Weights, run: Callable[[Any, Pairs], Any], network: A
         try:
             judge = _compare(tables, run, copy.deepcopy(network).double(), pairs, source)
             where = "its own forward pass in float64"
-        except Exception:  # a copy or float64 that the network does not allow: the first comparison stands
+        except (
+            Exception
+        ):  # a copy or float64 that the network does not allow: the first comparison stands
             judge = own
     if not judge.worst.ratio <= 1:
         worst = judge.worst if own.worst.ratio <= 1 else own.worst
@@ -147,12 +160,16 @@ def check_agreement(model: Weights, run: Callable[[Any, Pairs], Any], network: A
         )
     note = f"compared with {where} on {len(pairs)} inputs: the largest difference is {judge.worst.gap:.2g}"
     if own.rounded:
-        note += f"; near ties: rounding in its own precision changes the answer to {own.rounded} inputs"
+        note += (
+            f"; near ties: rounding in its own precision changes the answer to {own.rounded} inputs"
+        )
     return Agreement(pairs, own.answers, note)
 
 
 def _disagrees(words: str, gap: float) -> Disagrees:
-    error = Disagrees(f"{words}. A hook, another order of the inputs or code beside its modules does such a thing")
+    error = Disagrees(
+        f"{words}. A hook, another order of the inputs or code beside its modules does such a thing"
+    )
     error.gap = gap
     return error
 
@@ -182,14 +199,18 @@ def _compare(
             ratios = np.where(np.isfinite(ratios), ratios, np.inf)
             at = int(ratios.argmax())
             if ratios[at] > worst.ratio:
-                worst = Worst(float(ratios[at]), float(gaps[at]), what, *(int(x) for x in block[at]))
+                worst = Worst(
+                    float(ratios[at]), float(gaps[at]), what, *(int(x) for x in block[at])
+                )
         answers.append(_answers(theirs))
         others.append(block[_answered_otherwise(ours, theirs)])
         rounded += int((answers[-1] != _answers(ours)).sum())
     return Comparison(worst, np.concatenate(answers), np.concatenate(others), rounded)
 
 
-def _differences(ours: Logits, theirs: Logits) -> list[tuple[str, Float[np.ndarray, " n"], Float[np.ndarray, " n"]]]:
+def _differences(
+    ours: Logits, theirs: Logits
+) -> list[tuple[str, Float[np.ndarray, " n"], Float[np.ndarray, " n"]]]:
     """What is compared: its name, how far apart the two are on each input, and what is allowed there."""
     with np.errstate(invalid="ignore"):
         largest = np.abs(theirs).max(axis=1)

@@ -45,7 +45,8 @@ class Checkpoint:
     Attributes:
         source: The file, for messages.
         tensors: The state dict.
-        extras: Everything beside the state dict: configs, seeds, metrics; our own metadata as the text it is.
+        extras: Everything beside the state dict: configs, seeds, metrics; our own metadata as the
+            text it is.
     """
 
     source: str
@@ -67,15 +68,21 @@ def read_checkpoint(path: Path, which: int | None = None) -> Checkpoint:
     """
     path = Path(path)
     if not path.exists():
-        raise BadFile(f"{path}: no such file; expected a .pt, .pth, .npz or .safetensors checkpoint")
+        raise BadFile(
+            f"{path}: no such file; expected a .pt, .pth, .npz or .safetensors checkpoint"
+        )
     content = read_limited(path, MAX_FILE_BYTES)
     if content.startswith(LFS_POINTER):
-        raise BadFile(f"{path} is a Git LFS pointer, not the checkpoint itself; fetch it with `git lfs pull`")
+        raise BadFile(
+            f"{path} is a Git LFS pointer, not the checkpoint itself; fetch it with `git lfs pull`"
+        )
     kind = file_kind(content)
     if kind == "zip" and is_npz(content):
         return _with_state_dict(read_npz(content, str(path)), str(path))
     if kind == "zip":
-        return _with_state_dict(_one_of(read_torch(content, str(path)), which, str(path)), str(path))
+        return _with_state_dict(
+            _one_of(read_torch(content, str(path)), which, str(path)), str(path)
+        )
     if kind == "pickle":
         # A pickle that calls anything is refused by name; a harmless one is still no checkpoint.
         PickleMachine(str(path), persistent=lambda identifier: None).run(content)
@@ -84,19 +91,25 @@ def read_checkpoint(path: Path, which: int | None = None) -> Checkpoint:
             "load it with PyTorch and save it again with torch.save, or as safetensors"
         )
     tensors, metadata = parse_safetensors(content, path)
-    extras = {key: text if key == METADATA_KEY else _json_or_text(text) for key, text in metadata.items()}
+    extras = {
+        key: text if key == METADATA_KEY else _json_or_text(text) for key, text in metadata.items()
+    }
     return Checkpoint(str(path), tensors, extras)
 
 
 def take(
-    checkpoint: Checkpoint, names: Mapping[str, str], optional: Sequence[str] = (), dropped: Sequence[str] = ()
+    checkpoint: Checkpoint,
+    names: Mapping[str, str],
+    optional: Sequence[str] = (),
+    dropped: Sequence[str] = (),
 ) -> dict[str, np.ndarray]:
     """The tensors of a checkpoint by our short names; missing and unknown ones are named.
 
     Args:
         checkpoint: Where from.
-        names: Short name → name in the file; those with `.0.` are of layer 0. Where the file has more layers, the
-            short names of a layer's weights have its number before them, as in `Config.shapes`.
+        names: Short name → name in the file; those with `.0.` are of layer 0. Where the file has
+            more layers, the short names of a layer's weights have its number before them, as in
+            `Config.shapes`.
         optional: Short names that may be absent.
         dropped: Names in the file that carry no weights (masks, buffers).
     """
@@ -104,14 +117,22 @@ def take(
     names = layered(names, layers)
     dropped = [name.replace(".0.", f".{i}.") for name in dropped for i in range(layers)]
     missing = [
-        long for short, long in names.items() if long not in checkpoint.tensors and own_name(short) not in optional
+        long
+        for short, long in names.items()
+        if long not in checkpoint.tensors and own_name(short) not in optional
     ]
     unknown = sorted(set(checkpoint.tensors) - set(names.values()) - set(dropped))
     if any(re.search(r"(^|[._])(ln|norm|layer_?norm)", name, re.IGNORECASE) for name in unknown):
         raise BadFile(f"{checkpoint.source}: {NO_LAYER_NORM}")
     if missing or unknown:
-        raise BadFile(f"{checkpoint.source}: {told_names('missing', missing)}, {told_names('unknown', unknown)}")
-    taken = {short: checkpoint.tensors[long] for short, long in names.items() if long in checkpoint.tensors}
+        raise BadFile(
+            f"{checkpoint.source}: {told_names('missing', missing)}, {told_names('unknown', unknown)}"
+        )
+    taken = {
+        short: checkpoint.tensors[long]
+        for short, long in names.items()
+        if long in checkpoint.tensors
+    }
     # Half precision widens to float32 exactly; other types are left for Weights to refuse.
     return {s: x.astype(np.float32) if x.dtype == np.float16 else x for s, x in taken.items()}
 
@@ -120,23 +141,34 @@ def _count_layers(checkpoint: Checkpoint, names: Mapping[str, str]) -> int:
     """How many layers a checkpoint has, by the numbers in the names of its tensors."""
     stems = {long.partition(".0.")[0] for long in names.values() if ".0." in long}
     numbered = [
-        re.match(rf"({'|'.join(map(re.escape, stems))})\.(\d{{1,6}})\.", name) for name in checkpoint.tensors if stems
+        re.match(rf"({'|'.join(map(re.escape, stems))})\.(\d{{1,6}})\.", name)
+        for name in checkpoint.tensors
+        if stems
     ]
     layers = max((int(match[2]) for match in numbered if match), default=0) + 1
     if layers > MAX_LAYERS:
-        raise BadConfig(f"{checkpoint.source}: it has {layers} layers; quadlens reads up to {MAX_LAYERS}")
+        raise BadConfig(
+            f"{checkpoint.source}: it has {layers} layers; quadlens reads up to {MAX_LAYERS}"
+        )
     return layers
 
 
-def each_layer(weights: Tensors, turn: Callable[[Tensors], Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+def each_layer(
+    weights: Tensors, turn: Callable[[Tensors], Mapping[str, np.ndarray]]
+) -> dict[str, np.ndarray]:
     """Tensors of one layer or several, each layer turned by a function that knows one."""
     if not is_deep(weights):
         return dict(turn(weights))
     outer = {name: weights[name] for name in OUTER if name in weights}
     turned: dict[str, np.ndarray] = {}
     for i in sorted({name.partition(".")[0] for name in weights if "." in name}):
-        layer = {own_name(name): array for name, array in weights.items() if name.startswith(f"{i}.")}
-        turned |= {name if name in OUTER else f"{i}.{name}": array for name, array in turn(outer | layer).items()}
+        layer = {
+            own_name(name): array for name, array in weights.items() if name.startswith(f"{i}.")
+        }
+        turned |= {
+            name if name in OUTER else f"{i}.{name}": array
+            for name, array in turn(outer | layer).items()
+        }
     return turned
 
 
@@ -163,9 +195,13 @@ def checkpoint_in_memory(state: Mapping[str, Any], source: str) -> Checkpoint:
         BadFile: when there is no dictionary of tensors in it.
     """
     if not isinstance(state, Mapping):
-        raise BadFile(f"{source} is a {type(state).__name__}; expected a dictionary from names to tensors")
+        raise BadFile(
+            f"{source} is a {type(state).__name__}; expected a dictionary from names to tensors"
+        )
     plain = {
-        key: {name: _as_array(item) for name, item in value.items()} if isinstance(value, Mapping) else _as_array(value)
+        key: {name: _as_array(item) for name, item in value.items()}
+        if isinstance(value, Mapping)
+        else _as_array(value)
         for key, value in state.items()
     }
     return _with_state_dict(plain, source)
@@ -184,7 +220,11 @@ def _one_of(value: Any, which: int | None, source: str) -> Any:
     """The file with one of its state dicts, when it has several in a list: as saved every so many epochs."""
     key, several = None, value
     if isinstance(value, dict):
-        lists = {k: v for k, v in value.items() if isinstance(v, list) and v and all(map(_is_state_dict, v))}
+        lists = {
+            k: v
+            for k, v in value.items()
+            if isinstance(v, list) and v and all(map(_is_state_dict, v))
+        }
         named = any(k in value for k in STATE_DICT_KEYS)
         if not lists and not named and len(value) > 1 and all(map(_is_state_dict, value.values())):
             several = list(value.values())
@@ -192,9 +232,16 @@ def _one_of(value: Any, which: int | None, source: str) -> Any:
             key, several = next(iter(lists.items()), (None, None))
     if not isinstance(several, list) or not several or not all(map(_is_state_dict, several)):
         if which not in (None, 0):
-            raise BadConfig(f"{source} has one state dict; leave out checkpoint={which}", settings=("checkpoint",))
+            raise BadConfig(
+                f"{source} has one state dict; leave out checkpoint={which}",
+                settings=("checkpoint",),
+            )
         return value
-    if which is None and isinstance(value, dict) and any(isinstance(value.get(k), dict) for k in STATE_DICT_KEYS):
+    if (
+        which is None
+        and isinstance(value, dict)
+        and any(isinstance(value.get(k), dict) for k in STATE_DICT_KEYS)
+    ):
         # The one that the file itself calls its model.
         return value
     if which is None or not 0 <= which < len(several):
@@ -202,18 +249,28 @@ def _one_of(value: Any, which: int | None, source: str) -> Any:
             f"{source} has {len(several)} state dicts; choose one with checkpoint=N, from 0 to {len(several) - 1}",
             settings=("checkpoint",),
         )
-    rest = {k: v for k, v in value.items() if k != key and k not in STATE_DICT_KEYS} if key is not None else {}
+    rest = (
+        {k: v for k, v in value.items() if k != key and k not in STATE_DICT_KEYS}
+        if key is not None
+        else {}
+    )
     return {**rest, STATE_DICT_KEYS[0]: several[which]}
 
 
 def _is_state_dict(value: Any) -> bool:
-    return isinstance(value, dict) and bool(value) and all(isinstance(x, np.ndarray) for x in value.values())
+    return (
+        isinstance(value, dict)
+        and bool(value)
+        and all(isinstance(x, np.ndarray) for x in value.values())
+    )
 
 
 def _with_state_dict(value: Any, source: str) -> Checkpoint:
     """Find the state dict: the value itself, or the dictionary of tensors inside it."""
     if not isinstance(value, dict):
-        raise BadFile(f"{source} holds {_what(value)}; expected a state dict (a dictionary of tensors)")
+        raise BadFile(
+            f"{source} holds {_what(value)}; expected a state dict (a dictionary of tensors)"
+        )
     for key in STATE_DICT_KEYS:
         if isinstance(value.get(key), dict):
             tensors, extras = value[key], {k: v for k, v in value.items() if k != key}
@@ -221,11 +278,17 @@ def _with_state_dict(value: Any, source: str) -> Checkpoint:
     else:
         tensors = {k: v for k, v in value.items() if isinstance(v, np.ndarray)}
         extras = {k: v for k, v in value.items() if k not in tensors}
-    odd = [_label(key) for key, item in tensors.items() if not (isinstance(key, str) and isinstance(item, np.ndarray))]
+    odd = [
+        _label(key)
+        for key, item in tensors.items()
+        if not (isinstance(key, str) and isinstance(item, np.ndarray))
+    ]
     if odd or not tensors:
         others = f" but {', '.join(map(_label, list(extras)[:5]))}" if extras else ""
         what = f"entries that are not tensors: {odd[:5]}" if odd else f"no tensors{others}"
-        raise BadFile(f"{source}: its state dict has {what}; expected a dictionary from names to tensors")
+        raise BadFile(
+            f"{source}: its state dict has {what}; expected a dictionary from names to tensors"
+        )
     return Checkpoint(source, tensors, {_label(key): item for key, item in extras.items()})
 
 

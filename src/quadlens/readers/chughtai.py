@@ -23,7 +23,10 @@ GROUPS = {"CyclicGroup": "C", "DihedralGroup": "D", "SymmetricGroup": "S", "Alte
 
 
 class Chughtai(Marked):
-    """MLP: ReLU([W_x[a], W_y[b]] W) W_U. Transformer: TransformerLens, (a, b, n) in, softmax, read at the end."""
+    """MLP: ReLU([W_x[a], W_y[b]] W) W_U.
+
+    Transformer: TransformerLens, (a, b, n) in, softmax, read at the end.
+    """
 
     name = "chughtai"
     marks = (("W_x", "W_y"), DUPLICATES)
@@ -51,14 +54,18 @@ class Chughtai(Marked):
         return dataclasses.replace(imported, task=_group(checkpoint.source, hints))
 
 
-def _read_mlp(checkpoint: Checkpoint, hints: Hints, activation: Claim[str], format_name: str) -> Imported:
+def _read_mlp(
+    checkpoint: Checkpoint, hints: Hints, activation: Claim[str], format_name: str
+) -> Imported:
     """U_a = W_x W[:e], U_b = W_y W[e:], multiplied out in float64."""
     tensors = take(checkpoint, MLP_NAMES)
     check_ranks(checkpoint, tensors, dict.fromkeys(MLP_NAMES, 2))
     W_x, W_y, W, W_U = (tensors[name].astype(np.float64) for name in MLP_NAMES)
     width = W_x.shape[1]
     if W_y.shape != W_x.shape or W.shape[0] != 2 * width:
-        raise BadFile(f"{checkpoint.source}: W_x {W_x.shape}, W_y {W_y.shape} and W {W.shape} do not fit together")
+        raise BadFile(
+            f"{checkpoint.source}: W_x {W_x.shape}, W_y {W_y.shape} and W {W.shape} do not fit together"
+        )
     weights = {"W_a": W_x @ W[:width], "W_b": W_y @ W[width:], "W_out": W_U}
     inputs = f"a and b embedded, side by side: as in {PROGRAM}"
     return two_layers(checkpoint.source, hints, weights, activation, format_name, inputs)
@@ -70,5 +77,7 @@ def _group(source: str, hints: Hints) -> str | None:
     if family is None or degree is None:
         return None
     if not isinstance(family, str) or family not in GROUPS:
-        raise BadConfig(f"{source}: the group is {str(family)[:80]!r}; expected one of {', '.join(GROUPS)}")
+        raise BadConfig(
+            f"{source}: the group is {str(family)[:80]!r}; expected one of {', '.join(GROUPS)}"
+        )
     return "add" if GROUPS[family] == "C" else f"{GROUPS[family]}{degree}"

@@ -45,7 +45,9 @@ class Missing:
         return BadConfig(words, settings=self._settings)
 
 
-def agreed(what: str, source: str, claims: Sequence[Claim[T]], *settings: str) -> tuple[T, str] | None:
+def agreed(
+    what: str, source: str, claims: Sequence[Claim[T]], *settings: str
+) -> tuple[T, str] | None:
     """The one value that everybody who speaks claims, and who said it first; None when nobody speaks.
 
     Args:
@@ -79,13 +81,20 @@ def check_settings(hints: Hints, config: Config | SequenceConfig, source: str, w
         given = getattr(hints, name)
         if given is not None and name not in own:
             raise BadConfig(
-                f"{name} was given, which {config.kind_words} does not have; leave it out", settings=(name,)
+                f"{name} was given, which {config.kind_words} does not have; leave it out",
+                settings=(name,),
             )
         if name == "activation" and given is not None:
             given = recognise_activation(given)
         if isinstance(given, SoftmaxAttention):
             whole = given.positions is None and str(own[name]).startswith("softmax")
-            given = own[name] if whole else f"softmax:{given.positions}" if given.positions else "softmax"
+            given = (
+                own[name]
+                if whole
+                else f"softmax:{given.positions}"
+                if given.positions
+                else "softmax"
+            )
         agreed(name.replace("_", " "), source, [("the setting", given), (who, own.get(name))], name)
 
 
@@ -123,13 +132,19 @@ def attention_in(hints: Hints) -> tuple[float, ...] | SoftmaxAttention | None:
     if isinstance(value, str):
         return parse_attention(value)
     if not isinstance(value, list):
-        raise BadConfig(f"{hints.sidecar_name}: attention is a {type(value).__name__}, expected a list of numbers")
+        raise BadConfig(
+            f"{hints.sidecar_name}: attention is a {type(value).__name__}, expected a list of numbers"
+        )
     return tuple(finite_number(hints.sidecar_name, "attention", x) for x in value)
 
 
 def finite_number(where: str, key: str, value: Any) -> float:
     """`value` as a float; `where` and `key` name it in the message."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max:
+    if (
+        isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and abs(value) <= sys.float_info.max
+    ):
         return float(value)
     raise BadConfig(f"{where}: {key} is not a finite number")
 
@@ -140,7 +155,9 @@ def whole_number(hints: Hints, *keys: str) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int):
-        raise BadConfig(f"{hints.sidecar_name}: {keys[0]} is {type(value).__name__}, expected a whole number")
+        raise BadConfig(
+            f"{hints.sidecar_name}: {keys[0]} is {type(value).__name__}, expected a whole number"
+        )
     return value
 
 
@@ -156,10 +173,14 @@ def switch(hints: Hints, key: str) -> bool | None:
         return None
     if isinstance(value, (bool, int)) and value in (0, 1):
         return bool(value)
-    raise BadConfig(f"{hints.sidecar_name}: {key} is a {type(value).__name__}, expected true or false")
+    raise BadConfig(
+        f"{hints.sidecar_name}: {key} is a {type(value).__name__}, expected true or false"
+    )
 
 
-def known_activation(source: str, hints: Hints, by_file: Claim[str], missing: Missing) -> tuple[Activation, str] | None:
+def known_activation(
+    source: str, hints: Hints, by_file: Claim[str], missing: Missing
+) -> tuple[Activation, str] | None:
     """σ, and who said so. Never assumed.
 
     Raises:
@@ -170,10 +191,16 @@ def known_activation(source: str, hints: Hints, by_file: Claim[str], missing: Mi
     named: list[tuple[str, Activation | None]] = [
         (who, _activation(source, value)) for who, value in claims if value is not None
     ]
-    activation: tuple[Activation, str] | None = agreed("the activation", source, named, "activation")
+    activation: tuple[Activation, str] | None = agreed(
+        "the activation", source, named, "activation"
+    )
     if activation is None:
         names = ", ".join(ACTIVATIONS)
-        missing.add("the activation", f"give activation=NAME ({names}), or a config that has act_fn", "activation")
+        missing.add(
+            "the activation",
+            f"give activation=NAME ({names}), or a config that has act_fn",
+            "activation",
+        )
     return activation
 
 
@@ -185,7 +212,11 @@ def _activation(source: str, name: Any) -> Activation:
 
 
 def known_modulus(
-    source: str, hints: Hints, by_file: Claim[int], by_shape: tuple[int | None, str], missing: Missing
+    source: str,
+    hints: Hints,
+    by_file: Claim[int],
+    by_shape: tuple[int | None, str],
+    missing: Missing,
 ) -> tuple[int, str] | None:
     """p, and who said so: setting, sidecar, something in the file; else `by_shape`, p and where it is from.
 
@@ -194,7 +225,11 @@ def known_modulus(
     Raises:
         BadConfig: when two disagree.
     """
-    claims = [("the setting p", hints.p), (hints.sidecar_name, whole_number(hints, "p", "C")), by_file]
+    claims = [
+        ("the setting p", hints.p),
+        (hints.sidecar_name, whole_number(hints, "p", "C")),
+        by_file,
+    ]
     p = agreed("p", source, claims, "p")
     if p is None and by_shape[0] is not None:
         return by_shape[0], by_shape[1]
@@ -235,7 +270,9 @@ def known_norm(
             f"{', '.join(NORM_KINDS)}, Pre being without weights, or null where there is none"
         )
     added = eps if written is None else written
-    return Norm("layer" if kind.startswith("LN") else "rms", finite_number(hints.sidecar_name, "eps", added))
+    return Norm(
+        "layer" if kind.startswith("LN") else "rms", finite_number(hints.sidecar_name, "eps", added)
+    )
 
 
 def known_divisor(hints: Hints, d_head: int, otherwise: str) -> tuple[float, str]:
@@ -243,13 +280,19 @@ def known_divisor(hints: Hints, d_head: int, otherwise: str) -> tuple[float, str
 
     `otherwise` says why it is √d_head where no config says anything.
     """
-    usual, scaled, scale = math.sqrt(d_head), switch(hints, "use_attn_scale"), hints.of("attn_scale")
+    usual, scaled, scale = (
+        math.sqrt(d_head),
+        switch(hints, "use_attn_scale"),
+        hints.of("attn_scale"),
+    )
     if scaled is False:
         return 1.0, f"use_attn_scale in {hints.sidecar_name}"
     if scale not in (None, -1):
         divisor = finite_number(hints.sidecar_name, "attn_scale", scale)
         if divisor <= 0:
-            raise BadConfig(f"{hints.sidecar_name}: attn_scale is {divisor:g}, expected a number above 0")
+            raise BadConfig(
+                f"{hints.sidecar_name}: attn_scale is {divisor:g}, expected a number above 0"
+            )
         return divisor, f"attn_scale in {hints.sidecar_name}"
     if scaled or scale == -1:
         return usual, f"√d_head by {hints.sidecar_name}"

@@ -30,19 +30,30 @@ class Gbmi:
         source, experiment = checkpoint.source, _experiment(checkpoint)
         for key, wanted in (("seq_len", 2), ("normalization_type", None), ("n_layers", 1)):
             if experiment.get(key, wanted) != wanted:
-                raise BadConfig(f"{source}: {key} is {experiment[key]!r}; quadlens reads {wanted!r}")
+                raise BadConfig(
+                    f"{source}: {key} is {experiment[key]!r}; quadlens reads {wanted!r}"
+                )
         if experiment.get("fn_name", "add") not in ("add", "subtract"):
             raise BadConfig(
                 f"{source}: fn_name is {str(experiment['fn_name'])[:80]!r}; quadlens reads add and subtract"
             )
         weights = state_dict_weights(checkpoint)
         if is_deep(weights):
-            raise BadConfig(f"{source}: it has several layers; of gbmi's files quadlens reads those with one")
-        absent = [key for key in ("attention_rate", "use_end_of_sequence") if experiment.get(key) is None]
+            raise BadConfig(
+                f"{source}: it has several layers; of gbmi's files quadlens reads those with one"
+            )
+        absent = [
+            key for key in ("attention_rate", "use_end_of_sequence") if experiment.get(key) is None
+        ]
         missing = Missing(source)
         if absent:
             how = "give format=transformer-lens, and attention=…"
-            missing.add("the attention", f"run_config has no {' and no '.join(absent)}; {how}", "format", "attention")
+            missing.add(
+                "the attention",
+                f"run_config has no {' and no '.join(absent)}; {how}",
+                "format",
+                "attention",
+            )
         positions = 3 if experiment.get("use_end_of_sequence") else 2
         rate = finite_number(source, "attention_rate", experiment.get("attention_rate") or 0)
         constant, act_fn = (1 / positions,) * positions, experiment.get("act_fn")
@@ -52,7 +63,10 @@ class Gbmi:
             p=(THE_CONFIG, _whole(source, experiment, "p")),
             task=str(experiment.get("fn_name", "add")),
             activation=("act_fn in run_config", None if act_fn is None else str(act_fn)),
-            attention=("attention_rate in run_config", constant if rate == 1 else SoftmaxAttention(positions)),
+            attention=(
+                "attention_rate in run_config",
+                constant if rate == 1 else SoftmaxAttention(positions),
+            ),
             mix=Mix(scale=1 - rate, shift=rate / positions),
             positions=positions,
             b_token_offset=0,
@@ -66,7 +80,9 @@ def _experiment(checkpoint: Checkpoint) -> Mapping[str, Any]:
     run = checkpoint.extras.get("run_config")
     experiment = run.get("experiment") if isinstance(run, Mapping) else None
     if not isinstance(experiment, Mapping):
-        raise BadFile(f"{checkpoint.source}: no run_config with an experiment in it; expected a gbmi checkpoint")
+        raise BadFile(
+            f"{checkpoint.source}: no run_config with an experiment in it; expected a gbmi checkpoint"
+        )
     return experiment
 
 
@@ -74,4 +90,6 @@ def _whole(source: str, experiment: Mapping[str, Any], key: str) -> int | None:
     value = experiment.get(key)
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
-    raise BadConfig(f"{source}: {key} in run_config is a {type(value).__name__}, expected a whole number")
+    raise BadConfig(
+        f"{source}: {key} in run_config is a {type(value).__name__}, expected a whole number"
+    )

@@ -1,11 +1,12 @@
 """An MLP from its parts in their order: linear layers, norms and activations, whatever they were read from.
 
-Tokens enter as a pair of one-hot vectors, so that an embedding is a linear layer of 2n rows. Linear layers without an
-activation or a norm between them are one, multiplied in float64.
+Tokens enter as a pair of one-hot vectors, so that an embedding is a linear layer of 2n rows. Linear
+layers without an activation or a norm between them are one, multiplied in float64.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -102,9 +103,15 @@ def mlp_of(parts: Sequence[Part], n: int, source: str) -> Weights:
     *before, last, out = layers
     if out.W.shape[1] < n:
         many = f"{out.W.shape[1]} logit{'s' if out.W.shape[1] != 1 else ''}"
-        raise BadConfig(f"{source}: {many} for n = {n} elements; expected at least {n}, one for each answer")
-    hidden = tuple(Hidden(x.W.shape[1], x.activation, x.norm.norm if x.norm else None) for x in before)
-    norms = Norms(mlp=last.norm.norm if last.norm else None, final=out.norm.norm if out.norm else None)
+        raise BadConfig(
+            f"{source}: {many} for n = {n} elements; expected at least {n}, one for each answer"
+        )
+    hidden = tuple(
+        Hidden(x.W.shape[1], x.activation, x.norm.norm if x.norm else None) for x in before
+    )
+    norms = Norms(
+        mlp=last.norm.norm if last.norm else None, final=out.norm.norm if out.norm else None
+    )
     bias = any(x.b is not None for x in layers)
     first = layers[0]
     tensors: dict[str, np.ndarray | None] = {
@@ -121,8 +128,11 @@ def mlp_of(parts: Sequence[Part], n: int, source: str) -> Weights:
     if out.norm is not None:
         tensors |= {"ln_final_w": out.norm.w, "ln_final_b": out.norm.b}
     try:
-        config = Config.mlp(n, last.W.shape[1], last.activation, hidden=hidden, bias=bias, norms=norms)  # type: ignore[arg-type]
-        return Weights.with_zero_biases(config, **{name: x for name, x in tensors.items() if x is not None})
+        activation: Any = last.activation
+        config = Config.mlp(n, last.W.shape[1], activation, hidden=hidden, bias=bias, norms=norms)
+        return Weights.with_zero_biases(
+            config, **{name: x for name, x in tensors.items() if x is not None}
+        )
     except QuadlensError as error:
         raise error.about(source) from None
 
@@ -131,7 +141,9 @@ def multiplied_out(parts: Sequence[Part], model: Weights) -> tuple[str, ...]:
     """A note where linear layers became one: what is proved is about their product, rounded to float64."""
     if sum(isinstance(part, Linear) for part in parts) <= len(model.config.hidden) + 2:
         return ()
-    return ("neighbouring linear layers (an embedding is one) multiplied in float64: proofs are about their product",)
+    return (
+        "neighbouring linear layers (an embedding is one) multiplied in float64: proofs are about their product",
+    )
 
 
 def _layers(parts: Sequence[Part], source: str) -> list[_Layer]:
@@ -152,14 +164,20 @@ def _layers(parts: Sequence[Part], source: str) -> list[_Layer]:
         if isinstance(part, Linear):
             layers.append(_Layer(part.W, part.b, pending))
             pending, width = None, part.W.shape[1]
-        elif isinstance(part, Sigma) and pending is None and layers and layers[-1].activation is None:
+        elif (
+            isinstance(part, Sigma) and pending is None and layers and layers[-1].activation is None
+        ):
             layers[-1] = replace(layers[-1], activation=part.activation)
         elif width is not None:
             if isinstance(part, Sigma) or pending is not None:
-                layers.append(_Layer(np.eye(width), None, pending, getattr(part, "activation", None)))
+                layers.append(
+                    _Layer(np.eye(width), None, pending, getattr(part, "activation", None))
+                )
             pending = part if isinstance(part, Normed) else None
         else:
-            raise BadConfig(f"{source}: its parts are {in_words(parts)}; expected a linear layer or an embedding first")
+            raise BadConfig(
+                f"{source}: its parts are {in_words(parts)}; expected a linear layer or an embedding first"
+            )
     return layers
 
 
@@ -177,5 +195,7 @@ def _merged(layers: list[_Layer]) -> list[_Layer]:
 def in_words(parts: Sequence[Part]) -> str:
     """The parts in a few words, linear layers with their widths."""
     widths = {id(x): f" [{x.W.shape[0]} to {x.W.shape[1]}]" for x in parts if isinstance(x, Linear)}
-    words = [x.activation if isinstance(x, Sigma) else f"{x.name}{widths.get(id(x), '')}" for x in parts]
+    words = [
+        x.activation if isinstance(x, Sigma) else f"{x.name}{widths.get(id(x), '')}" for x in parts
+    ]
     return ", ".join(words) or "none"

@@ -1,7 +1,7 @@
 """A transformer that is in memory: TransformerLens' object, or a state dict with its config.
 
-Its config says what a file would have to be asked for. Where there is an object, its own forward pass is the judge:
-what was read is compared with it on every input.
+Its config says what a file would have to be asked for. Where there is an object, its own forward
+pass is the judge: what was read is compared with it on every input.
 """
 
 import dataclasses
@@ -99,13 +99,17 @@ class Feed:
     def tokens(self, pairs: Pairs) -> Int[np.ndarray, "n positions"]:
         """What the network is fed for these pairs."""
         columns = [pairs[:, 0], pairs[:, 1] + self.b_offset]
-        return np.stack([*columns, *([] if self.equals is None else [np.full(len(pairs), self.equals)])], axis=1)
+        return np.stack(
+            [*columns, *([] if self.equals is None else [np.full(len(pairs), self.equals)])], axis=1
+        )
 
 
 def is_transformer_lens(model: Any) -> bool:
     """Whether this is TransformerLens' own object: HookedTransformer, or the bridge of its version 4."""
     config = getattr(model, "cfg", None)
-    return callable(getattr(model, "state_dict", None)) and all(hasattr(config, x) for x in ("n_ctx", "d_vocab"))
+    return callable(getattr(model, "state_dict", None)) and all(
+        hasattr(config, x) for x in ("n_ctx", "d_vocab")
+    )
 
 
 def from_transformer(
@@ -119,15 +123,19 @@ def from_transformer(
     """A transformer in memory, as a model that every verb takes.
 
     Args:
-        model: A `HookedTransformer` (TransformerLens 2 and 3), a bridge (4), or a state dict of one.
-        config: The config of a state dict, as a dictionary or TransformerLens' own; an object has it itself.
-        inputs: The tokens fed, as ("a", "b", 113); when None, a, b and the last token where there is one beyond the
-            answers and a third position, else a and b.
+        model: A `HookedTransformer` (TransformerLens 2 and 3), a bridge (4), or a state dict of
+            one.
+        config: The config of a state dict, as a dictionary or TransformerLens' own; an object has
+            it itself.
+        inputs: The tokens fed, as ("a", "b", 113); when None, a, b and the last token where there
+            is one beyond the answers and a third position, else a and b.
         p: How many elements a and b have; when None, as many as there are answers.
-        task: What the model was trained for, as "add" or "S5", its table, or a `quadlens.task(…)`; addition when None.
+        task: What the model was trained for, as "add" or "S5", its table, or a `quadlens.task(…)`;
+            addition when None.
 
     Raises:
-        QuadlensError: with what came, what was expected and what to do; or where its own forward pass says otherwise.
+        QuadlensError: with what came, what was expected and what to do; or where its own forward
+            pass says otherwise.
     """
     alive, task = is_transformer_lens(model), task_given(task)
     source = type(model).__name__ if alive else "the state dict"
@@ -140,7 +148,11 @@ def from_transformer(
     checkpoint = checkpoint_in_memory(dict(model.state_dict()) if alive else model, source)
     feed = _default(n, vocabulary, n_ctx) if inputs is None else Feed.of(inputs, n)
     third = "" if n_ctx > 2 else f", n_ctx is {n_ctx}"
-    why = f"by default, {vocabulary} tokens for {n} answers{third}" if inputs is None else "the setting inputs"
+    why = (
+        f"by default, {vocabulary} tokens for {n} answers{third}"
+        if inputs is None
+        else "the setting inputs"
+    )
     hints = Hints(task=task, sidecar_name="cfg" if alive else "the config")
 
     def read(fed: Feed) -> Imported:
@@ -164,7 +176,9 @@ def from_transformer(
 def _plain(config: Any, source: str) -> dict[str, Any]:
     """The config's plain values by their names; what our networks are not is refused."""
     if config is None:
-        raise BadConfig(f"{source} comes without a config; give it with config=…", settings=("config",))
+        raise BadConfig(
+            f"{source} comes without a config; give it with config=…", settings=("config",)
+        )
     if not isinstance(config, Mapping):
         config = {name: value for name, value in vars(config).items() if not name.startswith("_")}
     values = {name: x.item() if isinstance(x, np.generic) else x for name, x in config.items()}
@@ -181,7 +195,9 @@ def _plain(config: Any, source: str) -> dict[str, Any]:
 def _size(facts: Mapping[str, Any], name: str, source: str) -> int:
     value = facts.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise BadConfig(f"{source}: its config says {name} = {str(value)[:40]}; expected a whole number above 0")
+        raise BadConfig(
+            f"{source}: its config says {name} = {str(value)[:40]}; expected a whole number above 0"
+        )
     return value
 
 
@@ -194,7 +210,9 @@ def _others(feed: Feed, ns: Sequence[int], vocabulary: int, n_ctx: int) -> Itera
     for n in dict.fromkeys(x for x in ns if x > 1):
         for offset in (0, n):
             beyond = offset + n
-            last = dict.fromkeys([None, *([beyond, vocabulary - 1] if n_ctx > 2 and vocabulary > beyond else [])])
+            last = dict.fromkeys(
+                [None, *([beyond, vocabulary - 1] if n_ctx > 2 and vocabulary > beyond else [])]
+            )
             if beyond <= vocabulary:
                 yield from (other for t in last if (other := Feed(n, offset, t)) != feed)
 
@@ -207,7 +225,9 @@ def _better(
     for other in others:
         try:
             reading = read(other)
-        except QuadlensError:  # no such task of so many elements, or the like: not what the network was fed
+        except (
+            QuadlensError
+        ):  # no such task of so many elements, or the like: not what the network was fed
             continue
         of_all = (reading.correct or 0) / (reading.pairs or 1)
         if of_all > share and (reading.correct or 0) > (imported.correct or 0):
@@ -216,11 +236,18 @@ def _better(
         return ()
     other, reading = best
     settings = f"inputs={other.told}" + (f", p={other.n}" if other.n != feed.n else "")
-    return (f"another feed answers more inputs right, {reading.correct} of {reading.pairs}: give {settings}",)
+    return (
+        f"another feed answers more inputs right, {reading.correct} of {reading.pairs}: give {settings}",
+    )
 
 
 def _read(
-    checkpoint: Checkpoint, facts: Mapping[str, Any], feed: Feed, hints: Hints, vocabulary: int, why: str
+    checkpoint: Checkpoint,
+    facts: Mapping[str, Any],
+    feed: Feed,
+    hints: Hints,
+    vocabulary: int,
+    why: str,
 ) -> Imported:
     """The model with this feed; tokens are numbered anew where ours would be others."""
     if max(feed.rows) >= vocabulary:
@@ -233,7 +260,9 @@ def _read(
     if feed.b_offset != offset or feed.equals not in (None, offset + feed.n):
         name = next((name for name in EMBEDDINGS if name in checkpoint.tensors), None)
         if name is None:
-            raise BadConfig(f"{checkpoint.source} has no embedding; expected one of {', '.join(EMBEDDINGS)}")
+            raise BadConfig(
+                f"{checkpoint.source} has no embedding; expected one of {', '.join(EMBEDDINGS)}"
+            )
         tensors = {**checkpoint.tensors, name: checkpoint.tensors[name][feed.rows]}
         checkpoint = dataclasses.replace(checkpoint, tensors=tensors)
     positions = 2 if feed.equals is None else 3
@@ -242,7 +271,9 @@ def _read(
     hints = dataclasses.replace(hints, sidecar={**facts, **by_feed})
     imported = recognise(checkpoint, hints).read(checkpoint, hints)
     tokens = ", ".join(map(str, feed.told))
-    notes = tuple(f"fed ({tokens}): {why}" if x.startswith("inputs ") else x for x in imported.notes)
+    notes = tuple(
+        f"fed ({tokens}): {why}" if x.startswith("inputs ") else x for x in imported.notes
+    )
     return dataclasses.replace(imported, notes=notes)
 
 

@@ -1,7 +1,7 @@
 """A plain PyTorch module, read by the modules that it holds, in their order; no code of it is followed.
 
-Code may use its parts in another order, or do something between them. So a few readings are tried, and the module's own
-forward pass on every input is the judge.
+Code may use its parts in another order, or do something between them. So a few readings are tried,
+and the module's own forward pass on every input is the judge.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,16 @@ from quadlens.network.norm import Norm
 from quadlens.network.task import task_given
 from quadlens.network.weights import Pairs
 from quadlens.readers.agreement import check_agreement
-from quadlens.readers.layers import Linear, Normed, Part, Sigma, embedded, in_words, mlp_of, multiplied_out
+from quadlens.readers.layers import (
+    Linear,
+    Normed,
+    Part,
+    Sigma,
+    embedded,
+    in_words,
+    mlp_of,
+    multiplied_out,
+)
 from quadlens.readers.mlps import mapped_parts
 from quadlens.readers.protocol import Hints, Imported
 from quadlens.readers.tasks import with_task
@@ -30,7 +39,9 @@ FED = {
 }
 # What changes nothing in evaluation, or the shape alone.
 SILENT = ("Identity", "Flatten", "Unflatten", "Dropout", "AlphaDropout", "FeatureAlphaDropout")
-NO_ACTIVATION = "{} holds no activation that is known; say which it is with activation=NAME, as relu"
+NO_ACTIVATION = (
+    "{} holds no activation that is known; say which it is with activation=NAME, as relu"
+)
 
 
 def from_module(
@@ -44,7 +55,8 @@ def from_module(
     """A plain PyTorch module as a model that every verb takes; the arguments are those of `quadlens.from_module`.
 
     Raises:
-        QuadlensError: with what came, what was expected and what to do; or where module(…) says otherwise.
+        QuadlensError: with what came, what was expected and what to do; or where module(…) says
+            otherwise.
     """
     source = type(module).__name__
     if not callable(module) or not hasattr(module, "_modules"):
@@ -85,7 +97,11 @@ def from_module(
         except QuadlensError as error:
             errors.append(error)
             continue
-        notes = (f"n = {n}: the shapes", f"fed {FED[inputs]}: inputs={inputs!r}", f"layers {in_words(reading)}")
+        notes = (
+            f"n = {n}: the shapes",
+            f"fed {FED[inputs]}: inputs={inputs!r}",
+            f"layers {in_words(reading)}",
+        )
         read = Imported(model, "module", (*notes, *multiplied_out(whole, model), agreement.note))
         return agreement.counted(with_task(read, Hints(task=task), source))
     raise min(errors, key=lambda error: getattr(error, "gap", np.inf))
@@ -112,7 +128,9 @@ def _array(tensor: Any, what: str) -> Any:
         value = value if str(value.dtype) in ("torch.float32", "torch.float64") else value.float()
         return value.numpy().copy()
     except Exception as error:  # lazy, meta or quantised: torch says what
-        raise BadWeights(f"{what} cannot be read: {type(error).__name__}: {str(error)[:120]}") from None
+        raise BadWeights(
+            f"{what} cannot be read: {type(error).__name__}: {str(error)[:120]}"
+        ) from None
 
 
 def _held(module: Any, source: str, given: Activation | None) -> tuple[list[Any], list[Part]]:
@@ -156,12 +174,18 @@ def _part(name: str, leaf: Any, given: Activation | None, source: str) -> Any:
     if isinstance(leaf, nn.Embedding):
         return _array(leaf.weight, what)
     if isinstance(leaf, nn.Linear):
-        return Linear(name, _array(leaf.weight, what).T, None if leaf.bias is None else _array(leaf.bias, what))
+        return Linear(
+            name,
+            _array(leaf.weight, what).T,
+            None if leaf.bias is None else _array(leaf.bias, what),
+        )
     if isinstance(leaf, nn.LayerNorm) or kind == "RMSNorm":
         return _norm(name, leaf, what)
     if kind in SILENT:
         if leaf.training and getattr(leaf, "p", 0) > 0:
-            raise BadConfig(f"{what} is {leaf} in training mode, where it is random; call module.eval() first")
+            raise BadConfig(
+                f"{what} is {leaf} in training mode, where it is random; call module.eval() first"
+            )
         return None
     if any(True for _ in leaf.parameters()):
         raise BadConfig(
@@ -175,7 +199,9 @@ def _part(name: str, leaf: Any, given: Activation | None, source: str) -> Any:
         return Sigma(recognise_activation(kind))
     except BadConfig as error:
         if given is None:
-            raise error.about(f"{what} is {kind_of(leaf)}; say what it does with activation=NAME") from None
+            raise error.about(
+                f"{what} is {kind_of(leaf)}; say what it does with activation=NAME"
+            ) from None
         return Sigma(given)
 
 
@@ -189,7 +215,12 @@ def _norm(name: str, leaf: Any, what: str) -> Normed:
     bias = getattr(leaf, "bias", None)
     eps = leaf.eps if leaf.eps is not None else float(np.finfo(weight.dtype).eps)
     zeros = np.zeros(width, weight.dtype)
-    return Normed(name, Norm("layer" if layer else "rms", eps), weight, zeros if bias is None else _array(bias, what))
+    return Normed(
+        name,
+        Norm("layer" if layer else "rms", eps),
+        weight,
+        zeros if bias is None else _array(bias, what),
+    )
 
 
 def _known_activations(module: Any) -> Iterator[Sigma]:
@@ -205,7 +236,9 @@ def _readings(parts: Sequence[Part], given: Activation | None, source: str) -> I
     """The parts in their order; and with the activation between all linear layers, as code that calls one does."""
     held = [x.activation for x in parts if isinstance(x, Sigma)]
     if given is not None and any(x != given for x in held):
-        raise BadConfig(f"{source} holds {', '.join(held)}, but activation is {given}", settings=("activation",))
+        raise BadConfig(
+            f"{source} holds {', '.join(held)}, but activation is {given}", settings=("activation",)
+        )
     if not held and given is None:
         raise BadConfig(NO_ACTIVATION.format(source), settings=("activation",))
     if held:
@@ -224,7 +257,9 @@ def _between(parts: Sequence[Part], sigma: Activation, after_norm: bool) -> list
     for i, part in enumerate(parts):
         reading.append(part)
         normed = after_norm and i + 1 < len(parts) and isinstance(parts[i + 1], Normed)
-        behind = isinstance(part, Normed) and after_norm and i > 0 and isinstance(parts[i - 1], Linear)
+        behind = (
+            isinstance(part, Normed) and after_norm and i > 0 and isinstance(parts[i - 1], Linear)
+        )
         if i < last and ((isinstance(part, Linear) and not normed) or behind):
             reading.append(Sigma(sigma))
     return reading
@@ -240,10 +275,14 @@ def _elements(tables: Sequence[Any], parts: Sequence[Part], source: str) -> int:
     return len(linear[0].W) // 2
 
 
-def _with_tokens(tables: Sequence[Any], parts: Sequence[Part], n: int, joined: bool | None, source: str) -> list[Part]:
+def _with_tokens(
+    tables: Sequence[Any], parts: Sequence[Part], n: int, joined: bool | None, source: str
+) -> list[Part]:
     """The parts behind the tokens' own layer; one of 2n columns takes tokens itself."""
     if len(tables) > 2 or len({table.shape[1] for table in tables}) > 1:
-        raise BadConfig(f"{source} holds {len(tables)} embeddings; expected one, or two of the same width, for a and b")
+        raise BadConfig(
+            f"{source} holds {len(tables)} embeddings; expected one, or two of the same width, for a and b"
+        )
     if not tables:
         return list(parts)
     first = next(x for x in parts if not isinstance(x, Sigma))

@@ -36,18 +36,20 @@ def import_file(
         path: A .pt, .pth, .npz or .safetensors file.
         format: Which project's, or auto to recognise it by its keys.
         config: Its config file; without one, `config_<id>.json` beside it is used when it is there.
-        attention: The constant attention on each position, or "softmax" to compute it, where the file does not say.
+        attention: The constant attention on each position, or "softmax" to compute it, where the
+            file does not say.
         activation: The activation, where the file does not say.
         p: The modulus, where the file does not say.
-        task: What the model was trained for, as "add" or "S5", or its table (rows, array, tensor), where the file does
-            not say.
+        task: What the model was trained for, as "add" or "S5", or its table (rows, array, tensor),
+            where the file does not say.
         answers: A file with the task's table (CSV, .npy), or "model" for the model's own answers.
         checkpoint: Which of several state dicts in one file, from 0.
-        map: Which weight is which in an MLP with names of its own, as {"embed": "emb.weight", "hidden": "fc1", "out":
-            "fc2"}; as in `from_module`.
+        map: Which weight is which in an MLP with names of its own, as {"embed": "emb.weight",
+            "hidden": "fc1", "out": "fc2"}; as in `from_module`.
 
     Returns:
-        The model with notes on how each fact was settled, and how many inputs it answers right; every verb takes it.
+        The model with notes on how each fact was settled, and how many inputs it answers right;
+        every verb takes it.
 
     >>> import quadlens, tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
@@ -56,7 +58,13 @@ def import_file(
     >>> quadlens.evaluate(imported).correct
     3481
     """
-    known = {"activation": activation, "p": p, "task": task, "answers": answers, "checkpoint": checkpoint}
+    known = {
+        "activation": activation,
+        "p": p,
+        "task": task,
+        "answers": answers,
+        "checkpoint": checkpoint,
+    }
     hints = hints_of(attention, map=map, **known)
     return read(a_path(path), format, hints, None if config is None else a_path(config))
 
@@ -85,20 +93,22 @@ def from_module(
 ) -> Study:
     """A study of a plain PyTorch module that maps a and b to logits, by the modules it holds.
 
-    It may be an `nn.Sequential` or any module of Embedding, Linear, an activation, LayerNorm, RMSNorm and Dropout (in
-    evaluation), with as many hidden layers and biases as it likes. What was read is compared with `module(…)` on every
-    input, and refused where they differ; how many inputs are answered right is printed first.
+    It may be an `nn.Sequential` or any module of Embedding, Linear, an activation, LayerNorm,
+    RMSNorm and Dropout (in evaluation), with as many hidden layers and biases as it likes. What was
+    read is compared with `module(…)` on every input, and refused where they differ; how many inputs
+    are answered right is printed first.
 
     Args:
         module: The module; it is not changed.
-        inputs: How it is fed: `one-hot`, floats [n², 2n]; `concat` or `sum`, integers [n², 2] whose embeddings it
-            joins or adds up; `pair`, two vectors of n² integers. `one-hot` when left out, if the first layer reads
-            2n numbers for n answers.
-        map: Which weight is which where the order of its parts does not say, as {"embed": "emb.weight", "hidden":
-            "fc1", "out": "fc2"}; also `embed_b` of b's own embedding, `hidden2`, …, and `hidden_bias`, ….
+        inputs: How it is fed: `one-hot`, floats [n², 2n]; `concat` or `sum`, integers [n², 2] whose
+            embeddings it joins or adds up; `pair`, two vectors of n² integers. `one-hot` when left
+            out, if the first layer reads 2n numbers for n answers.
+        map: Which weight is which where the order of its parts does not say, as {"embed":
+            "emb.weight", "hidden": "fc1", "out": "fc2"}; also `embed_b` of b's own embedding,
+            `hidden2`, …, and `hidden_bias`, ….
         activation: Its name where the module holds none, as relu called in its code.
-        task: What it was trained for, as "add" or "S5", its table (rows, array, tensor), or a `quadlens.task(…)`;
-            addition when left out.
+        task: What it was trained for, as "add" or "S5", its table (rows, array, tensor), or a
+            `quadlens.task(…)`; addition when left out.
 
     Raises:
         QuadlensError: with what came, what was expected and what to do.

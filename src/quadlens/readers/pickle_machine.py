@@ -1,11 +1,13 @@
 """A pickle reader that cannot run code: it knows a few harmless names and refuses every other.
 
-Python's own unpickler imports whatever module a file names and calls what it finds there. This machine never imports
-and never calls: it walks over the opcodes, builds plain values and hands each *known* name to a fixed table.
+Python's own unpickler imports whatever module a file names and calls what it finds there. This
+machine never imports and never calls: it walks over the opcodes, builds plain values and hands each
+*known* name to a fixed table.
 
-Nor can a file make it work without end. Opcodes, memo entries and what calls copy are limited in proportion to the
-pickle; keys of dictionaries are strings or numbers, for hashing a tuple that holds itself twice, and so on a hundred
-times, takes 2^100 steps; and the value that comes out is a tree of limited size, so that it can be walked and shown.
+Nor can a file make it work without end. Opcodes, memo entries and what calls copy are limited in
+proportion to the pickle; keys of dictionaries are strings or numbers, for hashing a tuple that
+holds itself twice, and so on a hundred times, takes 2^100 steps; and the value that comes out is a
+tree of limited size, so that it can be walked and shown.
 """
 
 import pickletools
@@ -44,14 +46,16 @@ class _Mark:
 
 Builder = Callable[..., Any]
 
-# A checkpoint has some 30 opcodes and 10 memo entries per tensor, and one opcode of 9 bytes per number of a history.
+# A checkpoint has some 30 opcodes and 10 memo entries per tensor, and one opcode of 9 bytes per
+# number of a history.
 SPARE_OPCODES, BYTES_PER_OPCODE = 1_000_000, 8
 SPARE_MEMO, BYTES_PER_MEMO = 300_000, 16
 # What calls may copy (items of lists, characters of texts) for each byte of the pickle.
 SPARE_COPIES, COPIES_PER_BYTE = 1_000_000, 2
 MAX_DEPTH = 200
 
-# Classes whose instances are values and nothing else, as NumPy pickles its scalars, arrays and types.
+# Classes whose instances are values and nothing else, as NumPy pickles its scalars, arrays and
+# types.
 _INERT_CALLS = {
     Name("numpy", "dtype"),
     Name("numpy", "ndarray"),
@@ -101,21 +105,31 @@ class PickleMachine:
         try:
             for count, (opcode, argument, position) in enumerate(pickletools.genops(content)):
                 if opcode.name == "STOP":
-                    return self._limited(stack.pop(), SPARE_OPCODES + len(content) // BYTES_PER_OPCODE)
-                # By how far the pickle has come, so that one made of short opcodes is noticed at its beginning.
+                    return self._limited(
+                        stack.pop(), SPARE_OPCODES + len(content) // BYTES_PER_OPCODE
+                    )
+                # By how far the pickle has come, so that one made of short opcodes is noticed at
+                # its beginning.
                 read = position or 0
-                if count > SPARE_OPCODES + read // BYTES_PER_OPCODE or len(memo) > SPARE_MEMO + read // BYTES_PER_MEMO:
+                if (
+                    count > SPARE_OPCODES + read // BYTES_PER_OPCODE
+                    or len(memo) > SPARE_MEMO + read // BYTES_PER_MEMO
+                ):
                     raise self._too_much("steps or memo entries than its size explains")
                 self._step(opcode.name, argument, stack, memo)
         except BadFile:
             raise
         except Exception as error:
             # Damaged opcodes can fail in any way that plain stack and dictionary operations can.
-            raise BadFile(f"{self.source}: its pickle is cut or damaged ({type(error).__name__}: {error})") from None
+            raise BadFile(
+                f"{self.source}: its pickle is cut or damaged ({type(error).__name__}: {error})"
+            ) from None
         raise BadFile(f"{self.source}: its pickle is cut or damaged (no end)")
 
     def _too_much(self, what: str) -> BadFile:
-        return BadFile(f"{self.source}: its pickle has more {what}; refused, for no checkpoint needs that")
+        return BadFile(
+            f"{self.source}: its pickle has more {what}; refused, for no checkpoint needs that"
+        )
 
     def _limited(self, value: Any, most: int) -> Any:
         """`value`, after walking all of it as the tree it is when printed: what is shared counts each time."""
@@ -131,7 +145,9 @@ class PickleMachine:
             elif isinstance(item, StandIn):
                 children = (item.arguments, item.state)
             elif isinstance(item, _Mark):  # a place on the stack, no value
-                raise BadFile(f"{self.source}: its pickle is cut or damaged (a mark without an end)")
+                raise BadFile(
+                    f"{self.source}: its pickle is cut or damaged (a mark without an end)"
+                )
             if seen + len(waiting) > most or depth > MAX_DEPTH:
                 raise self._too_much("values inside each other than it has steps")
             waiting.extend((child, depth + 1) for child in children)
@@ -173,7 +189,9 @@ class PickleMachine:
         elif opcode == "BINPERSID" and self.persistent is not None:
             stack.append(self.persistent(stack.pop()))
         else:
-            raise BadFile(f"{self.source}: its pickle uses {opcode}, which no checkpoint needs; refused")
+            raise BadFile(
+                f"{self.source}: its pickle uses {opcode}, which no checkpoint needs; refused"
+            )
 
     def _look_up(self, module: Any, attribute: Any) -> Any:
         """A known value, or the name itself when its package is not one through which code can be run."""
@@ -185,7 +203,12 @@ class PickleMachine:
         if name in self.calls or name in _PLAIN_CALLS or name in _INERT_CALLS:
             return name
         package = name.module.partition(".")[0]
-        if package in sys.stdlib_module_names or package in ("__builtin__", "copy_reg", "torch", "quadlens"):
+        if package in sys.stdlib_module_names or package in (
+            "__builtin__",
+            "copy_reg",
+            "torch",
+            "quadlens",
+        ):
             raise self._would_run(name)
         return name
 
@@ -193,7 +216,9 @@ class PickleMachine:
         if not isinstance(called, Name):
             raise BadFile(f"{self.source}: its pickle calls something that is not a name; refused")
         # A short call can copy a long argument again and again.
-        self._copies_left -= sum(len(x) for x in arguments if isinstance(x, (str, bytes, list, tuple, dict)))
+        self._copies_left -= sum(
+            len(x) for x in arguments if isinstance(x, (str, bytes, list, tuple, dict))
+        )
         if self._copies_left < 0:
             raise self._too_much("copies than its size explains")
         if called in self.calls:
@@ -216,7 +241,15 @@ class PickleMachine:
 _LITERALS = frozenset(
     [
         *("INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT"),
-        *("UNICODE", "BINUNICODE", "BINUNICODE8", "SHORT_BINUNICODE", "STRING", "BINSTRING", "SHORT_BINSTRING"),
+        *(
+            "UNICODE",
+            "BINUNICODE",
+            "BINUNICODE8",
+            "SHORT_BINUNICODE",
+            "STRING",
+            "BINSTRING",
+            "SHORT_BINSTRING",
+        ),
         *("BINBYTES", "BINBYTES8", "SHORT_BINBYTES"),
     ]
 )

@@ -70,8 +70,13 @@ class Hints:
         """The first of these keys that the sidecar has, at its top or one level down; None when it has none."""
         if self.sidecar is None:
             return None
-        levels = [self.sidecar, *(value for value in self.sidecar.values() if isinstance(value, Mapping))]
-        return next((level[key] for level in levels for key in keys if level.get(key) is not None), None)
+        levels = [
+            self.sidecar,
+            *(value for value in self.sidecar.values() if isinstance(value, Mapping)),
+        ]
+        return next(
+            (level[key] for level in levels for key in keys if level.get(key) is not None), None
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -83,7 +88,8 @@ class Imported(Displayed):
         format: Which format the file was read as.
         notes: How each fact that the weights do not say was settled, for the user to check.
         task: What the file's own config says the task is, None when it is silent.
-        correct: How many inputs the model answers right, so that a wrong hint shows; None until that is counted.
+        correct: How many inputs the model answers right, so that a wrong hint shows; None until
+            that is counted.
         pairs: Of how many: all p², or those drawn where p² are too many.
     """
 
@@ -102,7 +108,12 @@ class Imported(Displayed):
 
     def _facts(self) -> dict[str, object]:
         right = f"{self.correct} of {self.pairs}"
-        return {"right": right, "format": self.format, "model": self.model, "notes": len(self.notes)}
+        return {
+            "right": right,
+            "format": self.format,
+            "model": self.model,
+            "notes": len(self.notes),
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +163,12 @@ class Marked:
         sniffs = []
         for names in self.marks:
             if all(name in checkpoint.tensors for name in names):
-                clauses = (*(f"has {name}" for name in names), *(f"but {name} lies beside it" for name in beside[:1]))
+                clauses = (
+                    *(f"has {name}" for name in names),
+                    *(f"but {name} lies beside it" for name in beside[:1]),
+                )
                 sniffs.append(Sniff(0.5 if beside else 1.0, clauses))
         wanted = " and no ".join(" with ".join(names[:2]) for names in self.marks)
-        return max(sniffs, key=lambda sniff: sniff.confidence, default=Sniff(0.0, (f"no {wanted}",)))
+        return max(
+            sniffs, key=lambda sniff: sniff.confidence, default=Sniff(0.0, (f"no {wanted}",))
+        )

@@ -51,7 +51,9 @@ class QuadlensNative:
     def sniff(self, checkpoint: Checkpoint, hints: Hints) -> Sniff:
         """Our key in the metadata."""
         found = METADATA_KEY in checkpoint.extras
-        return Sniff(1.0 if found else 0.0, (f"{'has' if found else 'no'} metadata {METADATA_KEY!r}",))
+        return Sniff(
+            1.0 if found else 0.0, (f"{'has' if found else 'no'} metadata {METADATA_KEY!r}",)
+        )
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
         """The model as it is; a setting can say no more than the file does."""
@@ -116,7 +118,9 @@ def recognise(checkpoint: Checkpoint, hints: Hints) -> Reader:
 
 def _named(checkpoint: Checkpoint) -> str:
     """The first tensors by their names and shapes, for somebody who is to recognise them."""
-    shapes = [f"{name[:80]} {list(tensor.shape)}" for name, tensor in list(checkpoint.tensors.items())[:6]]
+    shapes = [
+        f"{name[:80]} {list(tensor.shape)}" for name, tensor in list(checkpoint.tensors.items())[:6]
+    ]
     more = len(checkpoint.tensors) - len(shapes)
     return ", ".join(shapes or ["no tensor"]) + (f" and {more} more" if more else "")
 
@@ -139,7 +143,10 @@ def read_sidecar(path: Path) -> Mapping[str, Any]:
 
 
 def import_file(
-    path: str | Path, format_name: str = AUTO, hints: Hints | None = None, config: Path | None = None
+    path: str | Path,
+    format_name: str = AUTO,
+    hints: Hints | None = None,
+    config: Path | None = None,
 ) -> Imported:
     """Read someone else's checkpoint; nothing in it is executed and nothing about it is guessed.
 
@@ -147,16 +154,21 @@ def import_file(
         path: A .pt, .pth, .npz or .safetensors file.
         format_name: One of `READERS`, or auto to recognise it by its keys.
         hints: What you know beside the file: attention, p, activation.
-        config: Its config file; without one, `config_<id>.json` or `cfg.json` beside it is used when it is there.
+        config: Its config file; without one, `config_<id>.json` or `cfg.json` beside it is used
+            when it is there.
 
     Raises:
         QuadlensError: with what came, what was expected and what to do.
     """
     path, hints = Path(path), hints or Hints()
     if config is None and hints.sidecar is None:
-        config = next(filter(Path.is_file, (sidecar_path(path), path.with_name(CHUGHTAI_CONFIG))), None)
+        config = next(
+            filter(Path.is_file, (sidecar_path(path), path.with_name(CHUGHTAI_CONFIG))), None
+        )
     if config is not None:
-        hints = dataclasses.replace(hints, sidecar=read_sidecar(Path(config)), sidecar_name=str(Path(config).name))
+        hints = dataclasses.replace(
+            hints, sidecar=read_sidecar(Path(config)), sidecar_name=str(Path(config).name)
+        )
     chosen = reader_named(format_name)
     return _imported(read_checkpoint(path, hints.checkpoint), chosen, hints)
 
@@ -197,8 +209,12 @@ def checkpoints_in(directory: Path) -> tuple[Path, ...]:
         folders.sort()
         entries += len(folders) + len(names)
         if entries > MAX_ENTRIES:
-            raise BadFile(f"{directory} has more than {MAX_ENTRIES} files; give a directory further down")
-        found += [Path(folder) / name for name in names if name.lower().endswith(CHECKPOINT_SUFFIXES)]
+            raise BadFile(
+                f"{directory} has more than {MAX_ENTRIES} files; give a directory further down"
+            )
+        found += [
+            Path(folder) / name for name in names if name.lower().endswith(CHECKPOINT_SUFFIXES)
+        ]
     for path in found:
         total += path.stat().st_size if path.is_file() else 0
     if total > MAX_TOTAL_BYTES:
@@ -206,11 +222,15 @@ def checkpoints_in(directory: Path) -> tuple[Path, ...]:
             f"the checkpoints in {directory} have {total} bytes together; at most {MAX_TOTAL_BYTES} are read at once"
         )
     if not found:
-        raise BadFile(f"{directory} has no checkpoints; expected files named {', '.join(CHECKPOINT_SUFFIXES)}")
+        raise BadFile(
+            f"{directory} has no checkpoints; expected files named {', '.join(CHECKPOINT_SUFFIXES)}"
+        )
     return tuple(sorted(found))
 
 
-def import_directory(directory: Path, format_name: str = AUTO, hints: Hints | None = None) -> Iterator[FileOutcome]:
+def import_directory(
+    directory: Path, format_name: str = AUTO, hints: Hints | None = None
+) -> Iterator[FileOutcome]:
     """Every checkpoint below `directory`, one after the other, so that one at a time is in memory.
 
     Args:
@@ -237,10 +257,14 @@ def output_names(directory: Path, sources: tuple[Path, ...], target: Path) -> di
     >>> [str(path) for path in names.values()]
     ['out/x/m.pt.safetensors', 'out/x/m.pth.safetensors', 'out/y.safetensors']
     """
-    short = {path: target / path.relative_to(directory).with_suffix(SAFETENSORS_SUFFIX) for path in sources}
+    short = {
+        path: target / path.relative_to(directory).with_suffix(SAFETENSORS_SUFFIX)
+        for path in sources
+    }
     shared = [name for name in short.values() if list(short.values()).count(name) > 1]
     return {
-        path: name.with_name(path.name + SAFETENSORS_SUFFIX) if name in shared else name for path, name in short.items()
+        path: name.with_name(path.name + SAFETENSORS_SUFFIX) if name in shared else name
+        for path, name in short.items()
     }
 
 
@@ -268,20 +292,24 @@ def from_state_dict(
     """A model that is in memory: the state dict of another library, recognised and refused as a file would be.
 
     Args:
-        state: Names with NumPy arrays or PyTorch tensors (which are copied), or what a file wraps around them.
-        attention: The constant attention on each position, or "softmax", "softmax:2", "softmax:3" to compute it.
+        state: Names with NumPy arrays or PyTorch tensors (which are copied), or what a file wraps
+            around them.
+        attention: The constant attention on each position, or "softmax", "softmax:2", "softmax:3"
+            to compute it.
         activation: The activation, as "relu".
         p: The modulus, where the shapes do not say it.
         read_position: Which position is read, the last one when None.
-        task: What the model was trained for, as "add" or "S5", or its table; addition when neither this nor the config
-            says.
+        task: What the model was trained for, as "add" or "S5", or its table; addition when neither
+            this nor the config says.
         answers: A file with the task's table (CSV, .npy), or "model" for the model's own answers.
         config: The model's config as a dictionary, as a file's `config_<id>.json` would have it.
-        map: Which weight is which in an MLP with names of its own, as {"hidden": "fc1", "out": "fc2"}.
+        map: Which weight is which in an MLP with names of its own, as {"hidden": "fc1", "out":
+            "fc2"}.
         format: One of `READERS`, or auto to recognise it by its keys.
 
     Returns:
-        The model with notes on how each fact was settled, and how many inputs it answers right; every verb takes it.
+        The model with notes on how each fact was settled, and how many inputs it answers right;
+        every verb takes it.
 
     Raises:
         QuadlensError: with what came, what was expected and what to do.
@@ -312,7 +340,8 @@ def export_file(
     """Write `model` as another program's file, whole or not at all; `source`, its own file, is not replaced.
 
     Returns:
-        The files written (the checkpoint, then its config when the format needs one), and notes for the user.
+        The files written (the checkpoint, then its config when the format needs one), and notes for
+        the user.
     """
     if format_name not in WRITERS:
         what = "is read, not written" if format_name in READERS else "is not known"

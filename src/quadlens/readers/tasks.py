@@ -16,13 +16,15 @@ from quadlens.network.weights import Weights
 from quadlens.readers.facts import agreed
 from quadlens.readers.protocol import Hints, Imported
 
-# How many times as many answers an order of a group's elements must make right, to be taken, as guessing does (1 in n)
-# and, among the inputs where the two differ, as any other order does. Narrow networks that learned a group in part
-# have an eighth of all answers right, in a wrong order about 1 in n.
+# How many times as many answers an order of a group's elements must make right, to be taken, as
+# guessing does (1 in n) and, among the inputs where the two differ, as any other order does. Narrow
+# networks that learned a group in part have an eighth of all answers right, in a wrong order about
+# 1 in n.
 CLEARLY = 3
 
 
-# A pass over all logits that needs more multiplications takes minutes; so many inputs are drawn instead.
+# A pass over all logits that needs more multiplications takes minutes; so many inputs are drawn
+# instead.
 MAX_MULTIPLICATIONS = 5e11
 DRAWN = 10_000
 
@@ -31,15 +33,21 @@ def with_task(imported: Imported, hints: Hints, source: str) -> Imported:
     """The model asked what it was trained for, and how many inputs it answers right; addition when nobody says a task.
 
     Raises:
-        BadConfig: when two disagree, the task does not fit, or a group's elements are in an order that is not ours.
+        BadConfig: when two disagree, the task does not fit, or a group's elements are in an order
+            that is not ours.
     """
     given = hints.task if isinstance(hints.task, Task) else None
     name = hints.task if given is None else given.name if given.by_formula else None
-    claims: list[tuple[str, str | None]] = [("the setting task", name), ("the file's config", imported.task)]  # type: ignore[list-item]
+    claims: list[tuple[str, str | None]] = [
+        ("the setting task", name),  # type: ignore[list-item]
+        ("the file's config", imported.task),
+    ]
     named = agreed("the task", source, claims, "task")
     if imported.model.config.on_sequences:
         correct, tried, note = sampled(imported.model)
-        return dataclasses.replace(imported, notes=(*imported.notes, note), correct=correct, pairs=tried)
+        return dataclasses.replace(
+            imported, notes=(*imported.notes, note), correct=correct, pairs=tried
+        )
     model, own = imported.model, _Own(imported.model)
     task, said = model.config.task, "nothing says another" if named is None else named[1]
     try:
@@ -66,7 +74,9 @@ def right_words(correct: int | None, pairs: int | None, n: int) -> str:
     >>> right_words(7, 10, 5)
     '7 of 10 inputs are answered right, drawn of 25'
     """
-    return f"{correct} of {pairs} inputs are answered right" + ("" if pairs == n**2 else f", drawn of {n**2}")
+    return f"{correct} of {pairs} inputs are answered right" + (
+        "" if pairs == n**2 else f", drawn of {n**2}"
+    )
 
 
 class _Own:
@@ -138,4 +148,7 @@ def _by_answers(own: _Own, answers: str, name: str | None) -> tuple[Task, str]:
     task = task_from_table(own.answers)
     kind = "a group" if task.is_group else "no group"
     claimed = "" if name is None else f" (the config says {name})"
-    return task, f"the model's own answers{claimed}, so that it is right on 100 % by definition; their table is {kind}"
+    return (
+        task,
+        f"the model's own answers{claimed}, so that it is right on 100 % by definition; their table is {kind}",
+    )

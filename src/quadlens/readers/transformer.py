@@ -58,18 +58,21 @@ class Facts:
 
     Attributes:
         format: Its name.
-        width: p as shapes say it if nobody says otherwise, None where they leave it open; and what says so.
+        width: p as shapes say it if nobody says otherwise, None where they leave it open; and what
+            says so.
         p: What in the file says the modulus, and the modulus.
         task: The task by the file's own config.
         activation: What in the file's own config says σ, and σ.
         attention: What in the file's own config says attention, and attention.
-        otherwise: Attention when neither setting nor sidecar nor file says it: what `program` fixes.
+        otherwise: Attention when neither setting nor sidecar nor file says it: what `program`
+            fixes.
         mix: How softmax becomes attention.
         positions: How many positions are fed, None when the format leaves it open.
         b_token_offset: Token of b minus b; None when the format leaves it open.
-        causal: Whether softmax sees only what comes before; with one layer, read at the end, it is all the same.
-        program: The published program whose layout the file has, which fixes inputs and scores; None where many share
-            the layout, so that the setting `attention` says them.
+        causal: Whether softmax sees only what comes before; with one layer, read at the end, it is
+            all the same.
+        program: The published program whose layout the file has, which fixes inputs and scores;
+            None where many share the layout, so that the setting `attention` says them.
         note: Added to the note about attention.
     """
 
@@ -108,25 +111,34 @@ def read_transformer(
         missing: Facts that the reader has already looked for in vain.
 
     Raises:
-        BadConfig: when facts are missing, two contradict each other, or constant attention is not the checkpoint's.
+        BadConfig: when facts are missing, two contradict each other, or constant attention is not
+            the checkpoint's.
         BadWeights: when the weights cannot be a model's.
     """
     missing = missing or Missing(source)
     layers = 1 + max((int(name.partition(".")[0]) for name in weights if "." in name), default=0)
     said_layers = whole_number(hints, "n_layers")
     if said_layers not in (None, layers):
-        raise BadConfig(f"{source}: n_layers is {said_layers} in {hints.sidecar_name}, but the weights have {layers}")
+        raise BadConfig(
+            f"{source}: n_layers is {said_layers} in {hints.sidecar_name}, but the weights have {layers}"
+        )
     p = known_modulus(source, hints, facts.p, facts.width, missing)
     activation = known_activation(source, hints, facts.activation, missing)
     norm = known_norm(source, hints, weights, missing)
     norms = Norms(attention=norm, mlp=norm, final=norm)
     attention = _known_attention(source, hints, facts, len(weights["W_pos"]), missing)
     equals = attention is not None and _positions(attention[0]) == EOS_POSITIONS
-    tokens = None if p is None else _tokens(source, hints, facts, p[0], len(weights["W_E"]), equals, missing)
+    tokens = (
+        None
+        if p is None
+        else _tokens(source, hints, facts, p[0], len(weights["W_E"]), equals, missing)
+    )
     if p is None or activation is None or attention is None or tokens is None or missing:
         raise missing.error()
     in_sidecar = (hints.sidecar_name, whole_number(hints, "read_position"))
-    position = agreed("read_position", source, [("the setting read_position", hints.read_position), in_sidecar])
+    position = agreed(
+        "read_position", source, [("the setting read_position", hints.read_position), in_sidecar]
+    )
     first = "" if layers == 1 else "0."
     heads, _, d_head = weights[f"{first}W_V"].shape
     fields = {
@@ -145,10 +157,13 @@ def read_transformer(
     }
     by_program = None if facts.program is None else f"as in {facts.program}"
     means = by_program or "which softmax means here; attn_scale in a config says another"
-    # Where attention is constant by the file's own config there are no scores, whatever else it says of them.
+    # Where attention is constant by the file's own config there are no scores, whatever else it
+    # says of them.
     softmax, by_config = isinstance(attention[0], SoftmaxAttention), facts.attention[1] is not None
     scored = softmax or not by_config
-    divisor, divisor_said = known_divisor(hints, d_head, means) if scored else (math.sqrt(d_head), "")
+    divisor, divisor_said = (
+        known_divisor(hints, d_head, means) if scored else (math.sqrt(d_head), "")
+    )
     read_position = None if position is None else position[0]
     reading = _Reading(source, weights, fields, read_position, divisor, facts.mix, facts.causal)
     model, attention_said = reading.model(*attention, by_config)
@@ -214,7 +229,10 @@ def _tokens(
     source: str, hints: Hints, facts: Facts, p: int, vocabulary: int, equals: bool, missing: Missing
 ) -> tuple[int, str] | None:
     """Token of b minus b, and what is fed, in words."""
-    claims = [(hints.sidecar_name, whole_number(hints, "b_token_offset")), ("the format", facts.b_token_offset)]
+    claims = [
+        (hints.sidecar_name, whole_number(hints, "b_token_offset")),
+        ("the format", facts.b_token_offset),
+    ]
     settled = agreed("b_token_offset", source, claims)
     if settled is None and vocabulary - equals >= 2 * p:
         missing.add(
@@ -272,7 +290,9 @@ class _Reading:
             own, said = self._softmax(claim.positions or 2)
             return own, f"{who}, {said}"
         layers, norms = self.fields["n_layers"], self.fields["norms"]
-        looks = self._has_queries and any(np.any(x) for n, x in self.weights.items() if own_name(n) in ("W_Q", "W_K"))
+        looks = self._has_queries and any(
+            np.any(x) for n, x in self.weights.items() if own_name(n) in ("W_Q", "W_K")
+        )
         if not by_config and (layers > 1 or (norms and looks)):
             why = f"{layers} layers" if layers > 1 else f"{norms.words} and its own W_Q and W_K"
             raise BadConfig(
@@ -306,8 +326,14 @@ class _Reading:
         """The model with the attention that W_Q and W_K give; constant where that is the same on every input."""
         constant, softmax = self._own_attention(fed)
         own = self._with(constant, softmax)
-        if self.fields["n_layers"] > 1 or self.fields["norms"]:  # gates are not tables of the tokens alone
-            sees = "a position seeing itself and those before it" if softmax.causal else "every position seeing all"
+        if (
+            self.fields["n_layers"] > 1 or self.fields["norms"]
+        ):  # gates are not tables of the tokens alone
+            sees = (
+                "a position seeing itself and those before it"
+                if softmax.causal
+                else "every position seeing all"
+            )
             return own, f"softmax, computed in every layer, {sees}"
         try:
             worst = farthest(own)
@@ -318,7 +344,9 @@ class _Reading:
                 f"softmax, which depends on the tokens: {worst.words}, which is {worst.gap:.3g} from those of head 0 "
                 "on a = 0, b = 0"
             )
-        return self._with(tuple(float(x) for x in worst.reference)), "softmax, the same on every input"
+        return self._with(
+            tuple(float(x) for x in worst.reference)
+        ), "softmax, the same on every input"
 
     def _own_attention(self, positions: int) -> tuple[tuple[float, ...], Softmax]:
         """Constant part and softmax of the checkpoint's own attention, so many positions fed, the last of them read."""
@@ -334,11 +362,19 @@ class _Reading:
 
     def _with(self, attention: tuple[float, ...], softmax: Softmax | None = None) -> Weights:
         """The model with this constant attention, and softmax added to it."""
-        weights = {name: array for name, array in self.weights.items() if softmax or own_name(name) not in QUERY_KEY}
+        weights = {
+            name: array
+            for name, array in self.weights.items()
+            if softmax or own_name(name) not in QUERY_KEY
+        }
         position = len(attention) - 1 if self.read_position is None else self.read_position
         try:
-            config = Config(**self.fields, attention=attention, read_position=position, softmax=softmax)
-            if not any(own_name(name).startswith("ln") for name in weights):  # a norm without weights
+            config = Config(
+                **self.fields, attention=attention, read_position=position, softmax=softmax
+            )
+            if not any(
+                own_name(name).startswith("ln") for name in weights
+            ):  # a norm without weights
                 norms = {n: s for n, s in config.shapes.items() if own_name(n).startswith("ln")}
                 weights |= {n: np.ones(s, np.float32) for n, s in norms.items() if n.endswith("_w")}
             return Weights.with_zero_biases(config, **weights)
@@ -382,4 +418,8 @@ def farthest(own: Weights, reference: Float[np.ndarray, " positions"] | None = N
 def _shown(config: Config) -> str:
     """Attention as the notes show it."""
     constant = ", ".join(f"{x:.6g}" for x in config.attention)
-    return constant if config.softmax is None else f"{config.softmax.scale:.6g} · softmax + ({constant})"
+    return (
+        constant
+        if config.softmax is None
+        else f"{config.softmax.scale:.6g} · softmax + ({constant})"
+    )

@@ -1,6 +1,7 @@
 """TransformerLens: `HookedTransformer.state_dict()` of 2.x and 3.x in and out, `TransformerBridge` of 4.x in.
 
-A state dict of one layer whose task is one on sequences, as a setting or a config says, is a network on sequences.
+A state dict of one layer whose task is one on sequences, as a setting or a config says, is a
+network on sequences.
 
 An export runs with ordinary softmax attention, made uniform by W_Q = W_K = 0; W_V carries the rest.
 """
@@ -95,11 +96,16 @@ def state_dict_weights(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
 
 
 def _read(
-    checkpoint: Checkpoint, weights: Tensors, hints: Hints, format_name: str, missing: Missing | None = None
+    checkpoint: Checkpoint,
+    weights: Tensors,
+    hints: Hints,
+    format_name: str,
+    missing: Missing | None = None,
 ) -> Imported:
     """A model from weights alone: p, attention and activation come from the hints."""
     vocabulary, answers = len(weights["W_E"]), weights["W_U"].shape[1]
-    # An odd number of answers, fewer than tokens, is p; otherwise '=' or b's own tokens may be among them.
+    # An odd number of answers, fewer than tokens, is p; otherwise '=' or b's own tokens may be
+    # among them.
     p = answers if answers < vocabulary and answers % 2 else None
     open_ = f" is {answers}, which may be p{', p + 1 or 2p' if answers % 2 == 0 else ' or p + 1'}"
     width = (p, f"the width of the unembedding{'' if p else open_}")
@@ -132,7 +138,11 @@ class TransformerLens:
         rank = checkpoint.rank("blocks.0.attn.W_O")
         if rank != 3:
             return Sniff(
-                0.0, (f"blocks.0.attn.W_O has rank {rank}" if rank else "no blocks.0.attn.W_O", "expected rank 3")
+                0.0,
+                (
+                    f"blocks.0.attn.W_O has rank {rank}" if rank else "no blocks.0.attn.W_O",
+                    "expected rank 3",
+                ),
             )
         if "x_embed" in checkpoint.tensors:
             return Sniff(0.5, ("W_O has rank 3", "but x_embed lies beside it"))
@@ -160,10 +170,14 @@ class TransformerLens:
         from safetensors.numpy import save
 
         uniform, notes = uniform_softmax(model, self.name)
-        state = {name: np.ascontiguousarray(array) for name, array in _hooked_state_dict(uniform).items()}
+        state = {
+            name: np.ascontiguousarray(array) for name, array in _hooked_state_dict(uniform).items()
+        }
         task = uniform.config.task
         if not task.by_formula:
-            notes += (f"the config cannot say the task, {task.words}: give its table when the file is read again",)
+            notes += (
+                f"the config cannot say the task, {task.words}: give its table when the file is read again",
+            )
         return Exported(save(state), _hooked_config(uniform.config), notes)
 
 
@@ -177,7 +191,11 @@ class HookedSequence:
         if sequence_task(hints) is None:
             return Sniff(0.0, ("no task on sequences is named",))
         rank = checkpoint.rank("blocks.0.attn.W_O")
-        return Sniff(1.0, ("W_O has rank 3",)) if rank == 3 else Sniff(0.0, (f"blocks.0.attn.W_O has rank {rank}",))
+        return (
+            Sniff(1.0, ("W_O has rank 3",))
+            if rank == 3
+            else Sniff(0.0, (f"blocks.0.attn.W_O has rank {rank}",))
+        )
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
         """Scores over √d_head and a causal mask are TransformerLens' defaults; a config may say otherwise."""
@@ -188,21 +206,29 @@ class HookedSequence:
         parts.drop("buffers", *BUFFERS)
         has_mlp = PAIR_NAMES["W_in"] in parts
         tensors: dict[str, Any] = {
-            name: (parts.take if name in NEEDED else parts.take_if)(PAIR_NAMES[name], *shape.split())
+            name: (parts.take if name in NEEDED else parts.take_if)(
+                PAIR_NAMES[name], *shape.split()
+            )
             for name, shape in (SHAPES | MLP_SHAPES if has_mlp else SHAPES).items()
         }
         held = [name for name, array in tensors.items() if array is not None]
         norm = known_norm(source, hints, held, missing, EPS)
-        activation = known_activation(source, hints, ("the file", None), missing) if has_mlp else None
+        activation = (
+            known_activation(source, hints, ("the file", None), missing) if has_mlp else None
+        )
         if task is None or missing:
             raise missing.error()
         if hints.of("attention_dir") not in (None, "causal"):
-            raise BadConfig(f"{source}: attention_dir is not causal; a network on sequences is read with a causal mask")
+            raise BadConfig(
+                f"{source}: attention_dir is not causal; a network on sequences is read with a causal mask"
+            )
         parts.notes.append(f"task {task[0]}: {task[1]}")
         if task[0].startswith("cumsum"):
             # -m … m index rows as Python does, -1 being the last; here token 0 is -m.
             tensors["W_E"] = np.roll(tensors["W_E"], parts.width("v") // 2, axis=0)
-            parts.notes.append("numbers are fed as they are, so that the rows of W_E are those of 0 … m, -m … -1")
+            parts.notes.append(
+                "numbers are fed as they are, so that the rows of W_E are those of 0 … m, -m … -1"
+            )
         return built(
             parts,
             dataclasses.replace(hints, activation=None),
@@ -226,7 +252,9 @@ def _task(source: str, name: str, tokens: int) -> TaskSpec:
             settings=("format", "task"),
         )
     if tokens % 2 == 0 or tokens < 3:
-        raise BadConfig(f"{source}: {name} has an odd number of tokens, -m … m; the network has {tokens}")
+        raise BadConfig(
+            f"{source}: {name} has an odd number of tokens, -m … m; the network has {tokens}"
+        )
     return TaskSpec(name, largest=tokens // 2)
 
 
@@ -242,15 +270,24 @@ class TransformerLens4(Marked):
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
         """As TransformerLens 2/3; n_heads comes from a config unless W_Q and W_K are zero, where it does not matter."""
         tensors = take(checkpoint, self._names, OPTIONAL)
-        check_ranks(checkpoint, tensors, {name: 2 if name.startswith("W_") else 1 for name in self._names})
+        check_ranks(
+            checkpoint, tensors, {name: 2 if name.startswith("W_") else 1 for name in self._names}
+        )
         n_heads = whole_number(hints, "n_heads")
-        softmax = any(isinstance(x, SoftmaxAttention) for x in (hints.attention, attention_in(hints)))
-        looks = any(np.any(array) for name, array in tensors.items() if own_name(name) in ("W_Q", "W_K"))
+        softmax = any(
+            isinstance(x, SoftmaxAttention) for x in (hints.attention, attention_in(hints))
+        )
+        looks = any(
+            np.any(array) for name, array in tensors.items() if own_name(name) in ("W_Q", "W_K")
+        )
         missing = Missing(checkpoint.source)
         if n_heads is None and (softmax or looks):
-            # One head of the full width is the same function under constant attention, but not under softmax.
+            # One head of the full width is the same function under constant attention, but not
+            # under softmax.
             missing.add("n_heads", "softmax needs it; give a config that has n_heads")
-        weights = each_layer(tensors, lambda layer: _from_linear(checkpoint.source, layer, n_heads or 1))
+        weights = each_layer(
+            tensors, lambda layer: _from_linear(checkpoint.source, layer, n_heads or 1)
+        )
         return _read(checkpoint, weights, hints, self.name, missing)
 
 
@@ -293,11 +330,16 @@ def uniform_softmax(model: Weights, format_name: str) -> tuple[Weights, tuple[st
     Requires equal weights α on all positions and the last position read; refuses anything else.
     """
     config = model.config.need_pairs(
-        f"networks on sequences are not written as {format_name} so far; use format=quadlens", ("format",)
+        f"networks on sequences are not written as {format_name} so far; use format=quadlens",
+        ("format",),
     )
     if config.no_tables is not None:
-        raise BadConfig(f"{config.no_tables}; only one layer without norms is written so far. Use quadlens")
-    config.need_stream(f"{format_name} holds transformers; this model is an MLP: export it as onnx or quadlens")
+        raise BadConfig(
+            f"{config.no_tables}; only one layer without norms is written so far. Use quadlens"
+        )
+    config.need_stream(
+        f"{format_name} holds transformers; this model is an MLP: export it as onnx or quadlens"
+    )
     if config.softmax is not None:
         raise BadConfig(
             f"attention is a {config.attention_kind}; only constant attention is written so far. Use format=quadlens",
@@ -316,26 +358,38 @@ def uniform_softmax(model: Weights, format_name: str) -> tuple[Weights, tuple[st
             settings=("format",),
         )
     if config.activation != "relu":
-        raise BadConfig(f"activation {config.activation!r} has no name in {format_name}; expected relu")
+        raise BadConfig(
+            f"activation {config.activation!r} has no name in {format_name}; expected relu"
+        )
     alpha, weight = config.attention[0], 1 / len(config.attention)
     if alpha == weight:
         return model, ()
     factor = alpha / weight
     values = {name: model.tensors[name] for name in ("W_V", "b_V")}
     scaled = {name: (x * factor).astype(x.dtype) for name, x in values.items()}
-    exact = all(np.array_equal(scaled[n].astype(np.float64), x.astype(np.float64) * factor) for n, x in values.items())
+    exact = all(
+        np.array_equal(scaled[n].astype(np.float64), x.astype(np.float64) * factor)
+        for n, x in values.items()
+    )
     uniform = dataclasses.replace(config, attention=(weight,) * len(config.attention))
     how = "exactly" if exact else "rounded to the weights' own precision"
-    note = f"attention {alpha:.6g} became {weight:.6g} by scaling W_V and b_V by {factor:.6g}, {how}"
+    note = (
+        f"attention {alpha:.6g} became {weight:.6g} by scaling W_V and b_V by {factor:.6g}, {how}"
+    )
     return model.replace(uniform, **scaled), (note,)
 
 
 def _hooked_state_dict(model: Weights) -> dict[str, np.ndarray]:
     """The full state dict, with zero queries and keys and the two buffers in the form they have since 3.5."""
-    zeros = {name: np.zeros_like(model.W_V if name.startswith("W_") else model.b_V) for name in QUERY_KEY}
+    zeros = {
+        name: np.zeros_like(model.W_V if name.startswith("W_") else model.b_V) for name in QUERY_KEY
+    }
     tensors = {PAIR_NAMES[name]: array for name, array in {**model.tensors, **zeros}.items()}
     mask, ignore = BUFFERS
-    return tensors | {mask: np.zeros((0, 0), dtype=bool), ignore: np.array(-np.inf, dtype=np.float32)}
+    return tensors | {
+        mask: np.zeros((0, 0), dtype=bool),
+        ignore: np.array(-np.inf, dtype=np.float32),
+    }
 
 
 def _hooked_config(config: Config) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
 """PyTorch's `.pt`/`.pth` files without PyTorch, and NumPy's `.npz`: zips of which nothing is run.
 
-PyTorch's have one pickle and one record for each storage, NumPy's one `.npy` for each array; nothing in them is
-believed before it is checked.
+PyTorch's have one pickle and one record for each storage, NumPy's one `.npy` for each array;
+nothing in them is believed before it is checked.
 """
 
 import io
@@ -25,7 +25,18 @@ MAX_SHARING = 4
 ARRAY_SUFFIX = ".npy"
 ARRAY_KINDS = "fiub?"
 
-_NUMBER_TYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool")
+_NUMBER_TYPES = (
+    "float32",
+    "float64",
+    "float16",
+    "bfloat16",
+    "int64",
+    "int32",
+    "int16",
+    "int8",
+    "uint8",
+    "bool",
+)
 _VALUES: dict[Name, Any] = {
     **{Name("torch", name): kind for name, kind in TORCH_STORAGES.items()},
     **{Name("torch", name): name for name in _NUMBER_TYPES},
@@ -45,7 +56,9 @@ class _Storage:
 
     numbers: np.ndarray
     kind: np.dtype[Any]
-    views: dict[tuple[int, tuple[int, ...], tuple[int, ...]], np.ndarray] = field(default_factory=dict)
+    views: dict[tuple[int, tuple[int, ...], tuple[int, ...]], np.ndarray] = field(
+        default_factory=dict
+    )
     viewed: int = 0
 
 
@@ -53,10 +66,13 @@ def read_torch(content: bytes, source: str) -> Any:
     """The value in a torch zip: nested dictionaries and lists, tensors as NumPy views; nothing is executed.
 
     Raises:
-        BadFile: when the file is cut, damaged, compressed, too large, or its pickle asks for anything but tensors.
+        BadFile: when the file is cut, damaged, compressed, too large, or its pickle asks for
+            anything but tensors.
     """
     records = zip_records(content, source)
-    prefix = next((name.removesuffix("data.pkl") for name in records if name.endswith("/data.pkl")), None)
+    prefix = next(
+        (name.removesuffix("data.pkl") for name in records if name.endswith("/data.pkl")), None
+    )
     if prefix is None:
         raise BadFile(f"{source} is a zip without a data.pkl: not a file that torch.save wrote")
     if len(records[prefix + "data.pkl"]) > MAX_PICKLE_BYTES:
@@ -75,12 +91,16 @@ def read_torch(content: bytes, source: str) -> Any:
         if prefix + f"data/{key}" not in records:
             raise BadFile(f"{source}: storage {key[:80]!r} is missing from the zip")
         if key not in storages:
-            storages[key] = _Storage(decode(records[prefix + f"data/{key}"], kind, byte_order), kind)
+            storages[key] = _Storage(
+                decode(records[prefix + f"data/{key}"], kind, byte_order), kind
+            )
         stored = storages[key]
         if stored.kind != kind:
             raise BadFile(f"{source}: storage {key[:80]!r} is read as two types of numbers")
         if not isinstance(count, int) or len(stored.numbers) != count:
-            raise BadFile(f"{source}: storage {key[:80]!r} has {len(stored.numbers)} numbers, expected another count")
+            raise BadFile(
+                f"{source}: storage {key[:80]!r} has {len(stored.numbers)} numbers, expected another count"
+            )
         return stored
 
     calls = {
@@ -93,35 +113,51 @@ def read_torch(content: bytes, source: str) -> Any:
 
 def zip_records(content: bytes, source: str) -> dict[str, bytes]:
     """Every record of the zip, its checksum verified; nothing compressed is read, so a zip bomb has no way in."""
-    # Counted before the directory is parsed, which takes some 500 bytes of memory for each of its entries.
+    # Counted before the directory is parsed, which takes some 500 bytes of memory for each of its
+    # entries.
     if content.count(b"PK\x01\x02") > 2 * MAX_RECORDS:
-        raise BadFile(f"{source}: more than {2 * MAX_RECORDS} records in the zip; at most {MAX_RECORDS} are read")
+        raise BadFile(
+            f"{source}: more than {2 * MAX_RECORDS} records in the zip; at most {MAX_RECORDS} are read"
+        )
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             entries = archive.infolist()
             if len(entries) > MAX_RECORDS:
-                raise BadFile(f"{source}: {len(entries)} records in the zip; at most {MAX_RECORDS} are read")
+                raise BadFile(
+                    f"{source}: {len(entries)} records in the zip; at most {MAX_RECORDS} are read"
+                )
             if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
-                raise BadFile(f"{source}: a compressed zip, which torch.save and numpy.savez never write; refused")
+                raise BadFile(
+                    f"{source}: a compressed zip, which torch.save and numpy.savez never write; refused"
+                )
             if any(entry.file_size != entry.compress_size for entry in entries):
-                raise BadFile(f"{source}: records whose two sizes differ, though nothing is compressed; refused")
+                raise BadFile(
+                    f"{source}: records whose two sizes differ, though nothing is compressed; refused"
+                )
             if sum(entry.file_size for entry in entries) > len(content):
                 raise BadFile(f"{source}: its records claim more bytes than the file has; refused")
             return {entry.filename: archive.read(entry) for entry in entries}
     except BadFile:
         raise
     except Exception as error:
-        # zipfile reports damage through many types: BadZipFile, struct.error, NotImplementedError, RuntimeError, …
+        # zipfile reports damage through many types: BadZipFile, struct.error, NotImplementedError,
+        # RuntimeError, …
         raise BadFile(f"{source} is cut or damaged: its zip cannot be read ({error})") from None
 
 
 def _view(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> np.ndarray:
     """The tensor as a view of its storage, after checking that it lies inside and has no more numbers than it."""
-    if not isinstance(storage, _Storage) or not isinstance(shape, tuple) or not isinstance(strides, tuple):
+    if (
+        not isinstance(storage, _Storage)
+        or not isinstance(shape, tuple)
+        or not isinstance(strides, tuple)
+    ):
         raise TypeError("a tensor without a storage, a shape or strides")
     size = len(storage.numbers)
     if len(shape) != len(strides) or len(shape) > MAX_DIMENSIONS:
-        raise ValueError(f"a tensor with {len(shape)} dimensions and {len(strides)} strides is not read")
+        raise ValueError(
+            f"a tensor with {len(shape)} dimensions and {len(strides)} strides is not read"
+        )
     if not all(type(n) is int and n >= 0 for n in (offset, *shape, *strides)):
         raise ValueError("negative or fractional shape, stride or offset")
     if 0 in shape:
@@ -134,10 +170,15 @@ def _view(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> np.nd
     if (offset, shape, strides) not in storage.views:
         storage.viewed += math.prod(shape)
         if storage.viewed > MAX_SHARING * size:
-            raise ValueError(f"tensors that share a storage of {size} numbers have {storage.viewed} together")
+            raise ValueError(
+                f"tensors that share a storage of {size} numbers have {storage.viewed} together"
+            )
         step = storage.numbers.itemsize
         storage.views[offset, shape, strides] = np.lib.stride_tricks.as_strided(
-            storage.numbers[offset:], shape, tuple(step * stride for stride in strides), writeable=False
+            storage.numbers[offset:],
+            shape,
+            tuple(step * stride for stride in strides),
+            writeable=False,
         )
     return storage.views[offset, shape, strides]
 
@@ -154,7 +195,8 @@ def read_npz(content: bytes, source: str) -> dict[str, np.ndarray]:
     """The arrays by their names.
 
     Raises:
-        BadFile: when the file is cut, damaged, compressed, too large, or holds anything but arrays of numbers.
+        BadFile: when the file is cut, damaged, compressed, too large, or holds anything but arrays
+            of numbers.
     """
     records = zip_records(content, source)
     other = [name for name in records if not name.endswith(ARRAY_SUFFIX)]
@@ -162,7 +204,10 @@ def read_npz(content: bytes, source: str) -> dict[str, np.ndarray]:
         raise BadFile(
             f"{source}: a zip of arrays with {other[0][:80]!r} among them; expected names that end in {ARRAY_SUFFIX}"
         )
-    return {name.removesuffix(ARRAY_SUFFIX): _array(record, name, source) for name, record in records.items()}
+    return {
+        name.removesuffix(ARRAY_SUFFIX): _array(record, name, source)
+        for name, record in records.items()
+    }
 
 
 def _array(record: bytes, name: str, source: str) -> np.ndarray:
@@ -170,15 +215,25 @@ def _array(record: bytes, name: str, source: str) -> np.ndarray:
     stream = io.BytesIO(record)
     try:
         version = np.lib.format.read_magic(stream)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        read = (
+            np.lib.format.read_array_header_1_0
+            if version == (1, 0)
+            else np.lib.format.read_array_header_2_0
+        )
         shape, in_columns, dtype = read(stream)
     except Exception as error:
         # The header is a Python literal; NumPy reports damage to it through many types.
-        raise BadFile(f"{source}: {name[:80]} is no array that NumPy wrote ({type(error).__name__})") from None
+        raise BadFile(
+            f"{source}: {name[:80]} is no array that NumPy wrote ({type(error).__name__})"
+        ) from None
     content = record[stream.tell() :]
     if dtype.kind not in ARRAY_KINDS or dtype.itemsize > 8 or len(shape) > MAX_DIMENSIONS:
-        raise BadFile(f"{source}: {name[:80]} holds {str(dtype)[:40]} in {len(shape)} dimensions; expected numbers")
+        raise BadFile(
+            f"{source}: {name[:80]} holds {str(dtype)[:40]} in {len(shape)} dimensions; expected numbers"
+        )
     if math.prod(shape) * dtype.itemsize != len(content):
-        raise BadFile(f"{source}: {name[:80]} has {len(content)} bytes, which its shape does not take; expected others")
+        raise BadFile(
+            f"{source}: {name[:80]} has {len(content)} bytes, which its shape does not take; expected others"
+        )
     array = np.frombuffer(content, dtype=dtype).reshape(shape, order="F" if in_columns else "C")
     return array.astype(dtype.newbyteorder("="), copy=False)

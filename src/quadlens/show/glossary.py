@@ -1,6 +1,7 @@
 """Words and symbols with their meanings, and formulas as MathML, for pages that are opened from disk.
 
-Both are in `data/typeset.json`, which `tools/refresh_docs.py` makes of docs/glossary.md and the report's template.
+Both are in `data/typeset.json`, which `tools/refresh_docs.py` makes of docs/glossary.md and the
+report's template.
 """
 
 import json
@@ -39,9 +40,12 @@ class Typeset:
 @cache
 def typeset() -> Typeset:
     """What the package ships."""
-    value = json.loads((files(__name__.partition(".")[0]) / "data" / "typeset.json").read_text(encoding="utf-8"))
+    value = json.loads(
+        (files(__name__.partition(".")[0]) / "data" / "typeset.json").read_text(encoding="utf-8")
+    )
     entries = (
-        Entry(entry["name"], entry["term"], tuple(entry["words"]), entry["meaning"]) for entry in value["glossary"]
+        Entry(entry["name"], entry["term"], tuple(entry["words"]), entry["meaning"])
+        for entry in value["glossary"]
     )
     return Typeset(value["formulas"], tuple(entries))
 
@@ -52,9 +56,17 @@ def _mentions() -> tuple[re.Pattern[str], Mapping[str, Entry]]:
     forms: dict[str, Entry] = {}
     for entry in typeset().entries:
         for word in entry.words:
-            plural = f"{word[:-1]}ies" if word.endswith("y") else word if word.endswith("s") else f"{word}s"
+            plural = (
+                f"{word[:-1]}ies"
+                if word.endswith("y")
+                else word
+                if word.endswith("s")
+                else f"{word}s"
+            )
             forms |= {word.lower(): entry, plural.lower(): entry}
-    words = "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True) if form.isascii())
+    words = "|".join(
+        re.escape(form) for form in sorted(forms, key=len, reverse=True) if form.isascii()
+    )
     letters = "".join(form for form in forms if len(form) == 1)
     return re.compile(rf"(?<![\w.-])(?:{words}|r²)(?![\w-])|[{letters}]", re.IGNORECASE), forms
 

@@ -6,7 +6,17 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from quadlens.analysis.integration import doubles
-from quadlens.base.numbers import at_least, at_most, bound, cost, decimals, fit, listed, margin, percent
+from quadlens.base.numbers import (
+    at_least,
+    at_most,
+    bound,
+    cost,
+    decimals,
+    fit,
+    listed,
+    margin,
+    percent,
+)
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
@@ -15,12 +25,15 @@ if TYPE_CHECKING:
 def environment(**options: Any) -> "Environment":
     """An environment in which a name that is not there is an error, and a number that no filter has rounded.
 
-    Filters: those of `quadlens.base.numbers`; `f`, as in `{{ share | f(".2f") }}`; `median`; `doubles`.
+    Filters: those of `quadlens.base.numbers`; `f`, as in `{{ share | f(".2f") }}`; `median`;
+    `doubles`.
     """
     import jinja2
     import numpy as np
 
-    made = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, finalize=_rounded, **options)
+    made = jinja2.Environment(
+        undefined=jinja2.StrictUndefined, trim_blocks=True, finalize=_rounded, **options
+    )
     printed = (at_least, at_most, bound, cost, decimals, doubles, fit, listed, margin, percent)
     made.filters.update({function.__name__: _of_number(function) for function in printed})
     made.filters["f"] = format

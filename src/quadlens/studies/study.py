@@ -7,4 +7,6 @@ class Study:
     """What a study was before its parts were functions."""
 
     def __setstate__(self, state: object) -> None:
-        raise BadFile("this study was pickled by an older version of quadlens; make it again with quadlens.study(…)")
+        raise BadFile(
+            "this study was pickled by an older version of quadlens; make it again with quadlens.study(…)"
+        )

@@ -14,8 +14,10 @@ class SoftmaxAttention:
 
     Attributes:
         gates: scale · softmax, [position, head, a, b].
-        values: What each head takes from the tokens of a and b, less what it takes from '=', [head, 2p, d_head].
-        d_gates: Gradients by the gates of a and b, [through the neurons or the skip path, position, head, a, b].
+        values: What each head takes from the tokens of a and b, less what it takes from '=', [head,
+            2p, d_head].
+        d_gates: Gradients by the gates of a and b, [through the neurons or the skip path, position,
+            head, a, b].
     """
 
     def __init__(self, config: Config, softmax: Softmax, dtype: "torch.dtype") -> None:
@@ -77,13 +79,21 @@ class SoftmaxAttention:
             torch.neg(mean, out=self._d_scores[2])
         self._d_scores *= self.gates
         self._d_scores /= self._softmax.divisor
-        of_a = self._d_scores[0] if query.shape[1] == p else self._d_scores[0].sum(dim=2, keepdim=True)
+        of_a = (
+            self._d_scores[0] if query.shape[1] == p else self._d_scores[0].sum(dim=2, keepdim=True)
+        )
         d_keys, d_query = [of_a @ query], of_a.transpose(1, 2) @ self._keys[0]
         for position, key in enumerate(self._keys[1:], start=1):
             by_token = self._d_scores[position].sum(dim=1)
-            by_token = (by_token if key.shape[1] == p else by_token.sum(dim=1, keepdim=True))[..., None]
+            by_token = (by_token if key.shape[1] == p else by_token.sum(dim=1, keepdim=True))[
+                ..., None
+            ]
             d_keys.append(by_token * query)
-            d_query += (by_token * key).sum(dim=1, keepdim=True) if query.shape[1] < key.shape[1] else by_token * key
+            d_query += (
+                (by_token * key).sum(dim=1, keepdim=True)
+                if query.shape[1] < key.shape[1]
+                else by_token * key
+            )
         nothing = [torch.zeros_like(key) for key in self._keys[:-1]]
         dX = torch.zeros_like(X)
         for name, gradients in (("W_K", d_keys), ("W_Q", [*nothing, d_query])):

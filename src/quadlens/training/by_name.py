@@ -24,11 +24,13 @@ def train(
     """Train one model; needs the extra `train`.
 
     Args:
-        config: All settings; or leave it out and give a preset and single settings by name (p=…, seed=…, epochs=…).
+        config: All settings; or leave it out and give a preset and single settings by name (p=…,
+            seed=…, epochs=…).
         preset: paper, original, text, eos, zhong, nanda, gromov, he, multiply, s5, adder or max.
         device: auto, cpu, cuda or mps.
         threads: CPU threads; all that help when None.
-        on_step: Called after every step with its index and its losses, for a progress bar or a logger.
+        on_step: Called after every step with its index and its losses, for a progress bar or a
+            logger.
         settings: Fields of `TrainConfig` that differ from the preset.
 
     >>> import quadlens
@@ -38,5 +40,11 @@ def train(
     """
     if config is not None and settings:
         raise WrongArgument(f"got a config and also {', '.join(settings)}; give one or the other")
-    hooks = Hooks() if on_step is None else Hooks(on_step=lambda epoch, all_seeds: on_step(epoch, all_seeds[0]))
-    return run(config or load_config(preset, flags=settings), device=device, threads=threads, hooks=hooks)
+    hooks = (
+        Hooks()
+        if on_step is None
+        else Hooks(on_step=lambda epoch, all_seeds: on_step(epoch, all_seeds[0]))
+    )
+    return run(
+        config or load_config(preset, flags=settings), device=device, threads=threads, hooks=hooks
+    )

@@ -55,7 +55,10 @@ class Checkpoint:
         from safetensors.numpy import save
 
         arrays = {name: getattr(self, name) for name in ("theta", "first", "second")}
-        arrays |= {f"history.{f.name}": getattr(self.history, f.name) for f in dataclasses.fields(self.history)}
+        arrays |= {
+            f"history.{f.name}": getattr(self.history, f.name)
+            for f in dataclasses.fields(self.history)
+        }
         arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
         header = {
             "config": dataclasses.asdict(self.config),
@@ -79,11 +82,22 @@ def load_checkpoint(path: Path) -> Checkpoint:
     arrays, metadata = read_safetensors(path)
     remedy = f"delete {path} to start this run from the beginning"
     try:
-        header = parse_dataclass(_Header, parse_json(metadata[METADATA_KEY], "its metadata"), "header")
-        history = {name.removeprefix("history."): a for name, a in arrays.items() if name.startswith("history.")}
+        header = parse_dataclass(
+            _Header, parse_json(metadata[METADATA_KEY], "its metadata"), "header"
+        )
+        history = {
+            name.removeprefix("history."): a
+            for name, a in arrays.items()
+            if name.startswith("history.")
+        }
         flat = {name: arrays[name] for name in ("theta", "first", "second")}
         checkpoint = Checkpoint(
-            header.config, header.device, header.threads, header.epoch, **flat, history=History(**history)
+            header.config,
+            header.device,
+            header.threads,
+            header.epoch,
+            **flat,
+            history=History(**history),
         )
     except (KeyError, ValueError, TypeError, BadConfig, BadFile) as error:
         why = f" ({error})" if isinstance(error, BadConfig | BadFile) else ""
@@ -91,10 +105,14 @@ def load_checkpoint(path: Path) -> Checkpoint:
     if header.checksum != _checksum(arrays):
         raise BadFile(f"{path} is damaged: its arrays do not match their checksum; {remedy}")
     if not 0 <= checkpoint.epoch <= checkpoint.config.epochs or checkpoint.threads < 1:
-        raise BadFile(f"{path} says epoch {header.epoch} and {header.threads} threads, which no run does; {remedy}")
+        raise BadFile(
+            f"{path} says epoch {header.epoch} and {header.threads} threads, which no run does; {remedy}"
+        )
     size = Layout.of_run(checkpoint.config).size
     if any(array.shape != (size,) for array in flat.values()):
-        raise BadFile(f"{path} holds arrays of other sizes than its settings have ({size} weights); {remedy}")
+        raise BadFile(
+            f"{path} holds arrays of other sizes than its settings have ({size} weights); {remedy}"
+        )
     return checkpoint
 
 

@@ -21,7 +21,20 @@ if TYPE_CHECKING:
     from quadlens.network.task import Task
     from quadlens.training.kinds import Kind
 
-PRESETS = ("paper", "original", "text", "eos", "zhong", "nanda", "gromov", "he", "multiply", "s5", "adder", "max")
+PRESETS = (
+    "paper",
+    "original",
+    "text",
+    "eos",
+    "zhong",
+    "nanda",
+    "gromov",
+    "he",
+    "multiply",
+    "s5",
+    "adder",
+    "max",
+)
 DEFAULT_PRESET = "paper"
 # What a task begins with that is given by its table: rows of answers, `table:0,1;1,0`.
 TABLE = "table:"
@@ -38,7 +51,8 @@ Schedule = Literal["constant", "cosine"]
 
 NORM_EPS = 1e-5
 SEQUENCE_SETTINGS = ("d_value", "batch")
-# Settings that came after the first runs were named: at its default none of them is part of a run's name.
+# Settings that came after the first runs were named: at its default none of them is part of a run's
+# name.
 LATER_SETTINGS = (
     "task", "activation", "architecture", "attention_rate", "attention_rest", "vocabularies", "initial_scale", "loss",
     "initial_rule", "norm", *SEQUENCE_SETTINGS, "schedule",
@@ -50,7 +64,8 @@ class TrainConfig(Displayed):
     """Settings of one training run; the same settings, threads and machine give the same bytes.
 
     Attributes:
-        p: Number of elements: the modulus; p - 1 of it for multiply and divide; the order of a group.
+        p: Number of elements: the modulus; p - 1 of it for multiply and divide; the order of a
+            group.
         d_model: Width of the residual stream.
         d_mlp: Number of neurons.
         n_heads: Attention heads.
@@ -63,30 +78,39 @@ class TrainConfig(Displayed):
         beta_2: AdamW's decay of the second moment.
         epsilon: AdamW's ε.
         weight_decay: Decoupled weight decay.
-        warmup: Epochs over which the learning rate rises linearly: epoch t (from 0) has lr·min(1, (t+1)/warmup).
+        warmup: Epochs over which the learning rate rises linearly: epoch t (from 0) has lr·min(1,
+            (t+1)/warmup).
         seed: Seed of initial weights and split.
-        seeding: `quadlens`, or the initial weights and split of the paper's group for that seed: `original` as when the
-            paper's model was trained (before TransformerLens 1.13), `gbmi` as in August 2024.
+        seeding: `quadlens`, or the initial weights and split of the paper's group for that seed:
+            `original` as when the paper's model was trained (before TransformerLens 1.13), `gbmi`
+            as in August 2024.
         precision: Type of weights and activations; the loss is always float64.
         history_every: Epochs between two rows of the history.
         spectrum_every: Epochs between two collapsed spectra.
-        task: What is learned: add, subtract, linear:α,β, multiply, divide, multiply0, a group such as S5 or D59, or a
-            file with a table of answers (.csv, .npy), kept as its rows: `table:0,1;1,0`. On sequences: add:N, the sum
-            of two numbers of N digits in base p, or max:K, the largest of K tokens.
+        task: What is learned: add, subtract, linear:α,β, multiply, divide, multiply0, a group such
+            as S5 or D59, or a file with a table of answers (.csv, .npy), kept as its rows:
+            `table:0,1;1,0`. On sequences: add:N, the sum of two numbers of N digits in base p, or
+            max:K, the largest of K tokens.
         activation: The nonlinearity: relu, abs, square, quartic, gelu, tanh, silu or softplus.
-        architecture: `transformer`, `mlp` for two layers on one-hot tokens, or `sequence`, one layer that reads many.
-        attention_rate: Share of softmax in the attention: 0 is constant attention, 1 is softmax alone.
-        attention_rest: The constant beside softmax: `mean`, (1 - rate) over the positions, or `ones`, 1 - rate on each.
-        vocabularies: 1 where a and b share tokens (in an MLP the first layer), 2 where each has its own.
+        architecture: `transformer`, `mlp` for two layers on one-hot tokens, or `sequence`, one
+            layer that reads many.
+        attention_rate: Share of softmax in the attention: 0 is constant attention, 1 is softmax
+            alone.
+        attention_rest: The constant beside softmax: `mean`, (1 - rate) over the positions, or
+            `ones`, 1 - rate on each.
+        vocabularies: 1 where a and b share tokens (in an MLP the first layer), 2 where each has its
+            own.
         initial_scale: Standard deviation of initial weights, times √d_model in a transformer.
         loss: `cross-entropy`, or `squares` for squared distances to one-hot answers.
-        initial_rule: By whose root a transformer's initial weights are divided: `gpt2`, all by √d_model, or `zhong`, as
-            Zhong et al. do, W_in by √d_mlp, W_U by the root of how many logits there are, the others by √d_model.
+        initial_rule: By whose root a transformer's initial weights are divided: `gpt2`, all by
+            √d_model, or `zhong`, as Zhong et al. do, W_in by √d_mlp, W_U by the root of how many
+            logits there are, the others by √d_model.
         d_value: On sequences: width of a value; 0 for that of a head.
-        norm: `layer` (LayerNorm) or `rms` (RMSNorm) before attention, MLP and logits, with trained weights and, of a
-            LayerNorm, biases; or `none`. On sequences `rms` or `none`.
+        norm: `layer` (LayerNorm) or `rms` (RMSNorm) before attention, MLP and logits, with trained
+            weights and, of a LayerNorm, biases; or `none`. On sequences `rms` or `none`.
         batch: On sequences: words of a step; they are drawn anew for each.
-        schedule: `cosine` lowers the learning rate to 0 over the epochs; else it is `constant` after the warm-up.
+        schedule: `cosine` lowers the learning rate to 0 over the epochs; else it is `constant`
+            after the warm-up.
     """
 
     p: int = 59
@@ -138,34 +162,46 @@ class TrainConfig(Displayed):
                 raise BadConfig(f"{name} = {getattr(self, name)}; expected at least 1")
         if not 0 <= self.seed < 2**32:
             raise BadConfig(f"seed = {self.seed}; expected 0 … 2^32 - 1")
-        if not (self.lr > 0 and self.epsilon > 0 and self.weight_decay >= 0 and self.initial_scale > 0):
+        if not (
+            self.lr > 0 and self.epsilon > 0 and self.weight_decay >= 0 and self.initial_scale > 0
+        ):
             raise BadConfig(
                 f"lr = {self.lr}, epsilon = {self.epsilon}, initial_scale = {self.initial_scale}, "
                 f"weight_decay = {self.weight_decay}; "
                 "expected lr and epsilon above 0, initial_scale too, and weight_decay at least 0"
             )
         if not (0 <= self.beta_1 < 1 and 0 <= self.beta_2 < 1):
-            raise BadConfig(f"beta_1 = {self.beta_1}, beta_2 = {self.beta_2}; expected both in [0, 1)")
+            raise BadConfig(
+                f"beta_1 = {self.beta_1}, beta_2 = {self.beta_2}; expected both in [0, 1)"
+            )
 
     def _check_model(self) -> None:
         """Refuse a model that cannot be, and settings that would have no effect on it."""
         if self.p < 2:
             raise BadConfig(f"p = {self.p} is not supported; expected at least 2 elements")
         if not 0 <= self.attention_rate <= 1:
-            raise BadConfig(f"attention_rate = {self.attention_rate}; expected 0 (constant) … 1 (softmax)")
+            raise BadConfig(
+                f"attention_rate = {self.attention_rate}; expected 0 (constant) … 1 (softmax)"
+            )
         if self.vocabularies not in (1, 2):
             raise BadConfig(f"vocabularies = {self.vocabularies}; expected 1 or 2")
         if self.architecture not in get_args(Architecture):
-            raise BadConfig(f"architecture {self.architecture!r}; expected one of {', '.join(get_args(Architecture))}")
+            raise BadConfig(
+                f"architecture {self.architecture!r}; expected one of {', '.join(get_args(Architecture))}"
+            )
         if self.initial_rule == "zhong" and self.seeding != "quadlens":
-            raise BadConfig("initial_rule = zhong is for transformers with seeding quadlens; expected gpt2")
+            raise BadConfig(
+                "initial_rule = zhong is for transformers with seeding quadlens; expected gpt2"
+            )
         self.kind.check(self)
         self.kind.network(self)  # refuses an impossible model
 
     def _facts(self) -> dict[str, object]:
         always = ("p", "d_mlp", "epochs", "seed")
         return {
-            field.name: "table" if str(getattr(self, field.name)).startswith(TABLE) else getattr(self, field.name)
+            field.name: "table"
+            if str(getattr(self, field.name)).startswith(TABLE)
+            else getattr(self, field.name)
             for field in dataclasses.fields(self)
             if field.name in always or getattr(self, field.name) != field.default
         }
@@ -191,16 +227,27 @@ class TrainConfig(Displayed):
 
     def learning_rate(self, epoch: int) -> float:
         """The learning rate of the step with index `epoch`, from 0."""
-        left = 1.0 if self.schedule == "constant" else (1 + math.cos(math.pi * epoch / self.epochs)) / 2
+        left = (
+            1.0
+            if self.schedule == "constant"
+            else (1 + math.cos(math.pi * epoch / self.epochs)) / 2
+        )
         return self.lr * min(1.0, (epoch + 1) / self.warmup) * left
 
     def run_id(self) -> str:
         """A name for this run: the first 16 hex digits of the hash of all its settings.
 
-        Settings that came later count where they differ from their default, so that older runs keep their names.
+        Settings that came later count where they differ from their default, so that older runs keep
+        their names.
         """
-        usual = {field.name: field.default for field in dataclasses.fields(self) if field.name in LATER_SETTINGS}
-        chosen = {n: v for n, v in dataclasses.asdict(self).items() if n not in usual or v != usual[n]}
+        usual = {
+            field.name: field.default
+            for field in dataclasses.fields(self)
+            if field.name in LATER_SETTINGS
+        }
+        chosen = {
+            n: v for n, v in dataclasses.asdict(self).items() if n not in usual or v != usual[n]
+        }
         settings = json.dumps(chosen, sort_keys=True)
         return hashlib.sha256(settings.encode()).hexdigest()[:16]
 

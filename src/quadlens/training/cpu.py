@@ -1,14 +1,15 @@
 """One full-batch step on a CPU: three large matrix products, and as little as possible beside them.
 
-Every linear map is applied to p tokens instead of p² pairs: weights → tables (U, W_L, S) → pairs → gradients of the
-tables → gradients of the weights. Only the middle touches (training pairs × d_mlp) numbers. It takes the pairs a few
-hundred at a time, from tables to loss and back, so that a block's numbers stay in the second-level cache. Threads share
-out the pairs in the middle and, where the tables are large, the neurons before and after it.
+Every linear map is applied to p tokens instead of p² pairs: weights → tables (U, W_L, S) → pairs →
+gradients of the tables → gradients of the weights. Only the middle touches (training pairs × d_mlp)
+numbers. It takes the pairs a few hundred at a time, from tables to loss and back, so that a block's
+numbers stay in the second-level cache. Threads share out the pairs in the middle and, where the
+tables are large, the neurons before and after it.
 
-Constant attention has one table per operand. Softmax adds one per operand and head, which its gates γ multiply
-(`model/tables.py`). The last position is read and sees all, and gates sum to `scale`: with '=' its own gate is what the
-others leave, so that a table of head h is what it brings of a token minus what it brings of '=', and '=' counts as if
-it had all the attention.
+Constant attention has one table per operand. Softmax adds one per operand and head, which its gates
+γ multiply (`model/tables.py`). The last position is read and sees all, and gates sum to `scale`:
+with '=' its own gate is what the others leave, so that a table of head h is what it brings of a
+token minus what it brings of '=', and '=' counts as if it had all the attention.
 """
 
 from collections.abc import Callable
@@ -30,7 +31,8 @@ from quadlens.training.team import Team, share_out
 if TYPE_CHECKING:
     from torch import Tensor
 
-# Logits are stored this wide, with zero columns after p: BLAS is much faster on whole vector registers (59 → 64).
+# Logits are stored this wide, with zero columns after p: BLAS is much faster on whole vector
+# registers (59 → 64).
 PADDING = 8
 # Pairs taken from tables to gradients at a time: with 512 neurons in float32 a block has 1 MB.
 ROWS = 256
@@ -40,7 +42,11 @@ SHARED_ROWS = 400
 
 def has_fused_step(config: TrainConfig) -> bool:
     """Whether `CpuEngine` trains it: a transformer with ReLU, one vocabulary, cross-entropy, no norm, on any task."""
-    plain = (config.architecture, config.activation, config.loss) == ("transformer", "relu", "cross-entropy")
+    plain = (config.architecture, config.activation, config.loss) == (
+        "transformer",
+        "relu",
+        "cross-entropy",
+    )
     return plain and config.vocabularies == 1 and config.norm == "none"
 
 
@@ -70,7 +76,13 @@ class _Desk:
             a, b = (np.ascontiguousarray(pairs[first : first + ROWS, side]) for side in range(2))
             k = len(a)
             gradient = self._gradient[:k]
-            buffers = (self._hidden[:k], self._d_hidden[:k], self._logits[:, :k], gradient, gradient[:, : task.n])
+            buffers = (
+                self._hidden[:k],
+                self._d_hidden[:k],
+                self._logits[:, :k],
+                gradient,
+                gradient[:, : task.n],
+            )
             made.append(_Block(a, b, task.answer(a, b), *buffers))
         return made
 
@@ -93,7 +105,11 @@ class _Share:
     """One thread's neurons: views of their weights, gradients and columns of the tables."""
 
     def __init__(
-        self, neurons: slice, w: dict[str, "Tensor"], dw: dict[str, "Tensor"], tables: tuple["Tensor", ...]
+        self,
+        neurons: slice,
+        w: dict[str, "Tensor"],
+        dw: dict[str, "Tensor"],
+        tables: tuple["Tensor", ...],
     ) -> None:
         import torch
 
@@ -105,7 +121,10 @@ class _Share:
         self.U, self.W_L, self.W_L_by_neuron = U[:, neurons], W_L[:, neurons], by_neuron[neurons]
         # This share's part of gradients that are sums over neurons.
         d, dtype = len(self.W_in), U.dtype
-        self.dW_U, self.dR = torch.zeros(d, len(W_L), dtype=dtype), torch.zeros(len(U), d, dtype=dtype)
+        self.dW_U, self.dR = (
+            torch.zeros(d, len(W_L), dtype=dtype),
+            torch.zeros(len(U), d, dtype=dtype),
+        )
 
 
 class CpuEngine:
@@ -149,21 +168,37 @@ class CpuEngine:
         m = config.d_mlp
         self._U, self._S = torch.zeros(rows, m, dtype=dtype), torch.zeros(rows, width, dtype=dtype)
         # W_L twice, each way as one of the products reads it fastest.
-        self._W_L, self._W_L_by_neuron = torch.zeros(p, m, dtype=dtype), torch.zeros(m, width, dtype=dtype)
+        self._W_L, self._W_L_by_neuron = (
+            torch.zeros(p, m, dtype=dtype),
+            torch.zeros(m, width, dtype=dtype),
+        )
         gated = self._attention is not None
         self._desks = [_Desk((self._U, self._W_L, self._S), gated) for _ in range(threads)]
-        self._train, self._validation = (self._shared_out(pairs, config.task) for pairs in (train, validation))
+        self._train, self._validation = (
+            self._shared_out(pairs, config.task) for pairs in (train, validation)
+        )
         self._counts = len(train), len(validation)
         tables = (self._U, self._W_L, self._W_L_by_neuron)
         parts = threads if rows >= SHARED_ROWS else 1
         self._shares = [_Share(part, self._w, self._dw, tables) for part in share_out(m, parts)]
         self._team = Team(threads)
-        # Streams are the p tokens, then position 0, position 1 and (with '=') its token and position.
+        # Streams are the p tokens, then position 0, position 1 and (with '=') its token and
+        # position.
         streams, heads = p + len(config.attention), config.n_heads * config.d_head
-        self._X, self._dX = torch.zeros(streams, d, dtype=dtype), torch.zeros(streams, d, dtype=dtype)
-        self._V, self._dV = torch.zeros(streams, heads, dtype=dtype), torch.zeros(streams, heads, dtype=dtype)
-        self._A, self._dA = torch.zeros(streams, d, dtype=dtype), torch.zeros(streams, d, dtype=dtype)
-        # R, the residual stream before the MLP, as U and S: rows 0 … p-1 for a, p … 2p-1 for b; then 2p of each head.
+        self._X, self._dX = (
+            torch.zeros(streams, d, dtype=dtype),
+            torch.zeros(streams, d, dtype=dtype),
+        )
+        self._V, self._dV = (
+            torch.zeros(streams, heads, dtype=dtype),
+            torch.zeros(streams, heads, dtype=dtype),
+        )
+        self._A, self._dA = (
+            torch.zeros(streams, d, dtype=dtype),
+            torch.zeros(streams, d, dtype=dtype),
+        )
+        # R, the residual stream before the MLP, as U and S: rows 0 … p-1 for a, p … 2p-1 for b;
+        # then 2p of each head.
         self._R = torch.zeros(rows, d, dtype=dtype)
         self._W_U = torch.zeros(d, width, dtype=dtype)
 
@@ -195,7 +230,9 @@ class CpuEngine:
 
     def state(self) -> OptimiserState:
         """A copy of weights and moments."""
-        return OptimiserState(self.theta[None].copy(), self._first[None].copy(), self._second[None].copy())
+        return OptimiserState(
+            self.theta[None].copy(), self._first[None].copy(), self._second[None].copy()
+        )
 
     def close(self) -> None:
         """End the threads."""
@@ -231,7 +268,9 @@ class CpuEngine:
             self._team.run(task)
 
     def _measure(self, count: int) -> Measure:
-        return Measure(sum(d.loss for d in self._desks) / count, sum(d.correct for d in self._desks) / count)
+        return Measure(
+            sum(d.loss for d in self._desks) / count, sum(d.correct for d in self._desks) / count
+        )
 
     def _streams_from_weights(self) -> None:
         """Weights → the residual stream R before the MLP, and S."""
@@ -256,7 +295,11 @@ class CpuEngine:
             R[p : 2 * p] += self._alpha[2] * A[p + 2] + X[p + 2]
         if self._attention is not None:
             self._attention.forward(X, self._V, w)
-            torch.bmm(self._attention.values, self._by_head(w["W_O"]), out=R[2 * p :].view(config.n_heads, 2 * p, -1))
+            torch.bmm(
+                self._attention.values,
+                self._by_head(w["W_O"]),
+                out=R[2 * p :].view(config.n_heads, 2 * p, -1),
+            )
         self._W_U[:, :p] = w["W_U"]
         torch.mm(R, self._W_U, out=self._S)
         self._S[p : 2 * p] += w["b_out"] @ self._W_U
@@ -288,7 +331,9 @@ class CpuEngine:
             kernels.gated(S, gates, a, b, p, False, logits[1])
             S = self._no_skip
         torch.mm(block.hidden, self._W_L_by_neuron, out=block.logits[0])
-        loss, correct = kernels.loss_gradient(logits, S, a, b, block.right, p, block.gradient.numpy(), count)
+        loss, correct = kernels.loss_gradient(
+            logits, S, a, b, block.right, p, block.gradient.numpy(), count
+        )
         desk.loss, desk.correct = desk.loss + loss, desk.correct + correct
 
     def _validation_of_desk(self, member: int) -> None:
@@ -311,14 +356,20 @@ class CpuEngine:
             desk.dW_L.addmm_(block.by_logits.t(), block.hidden)
             torch.mm(block.by_logits, self._W_L, out=block.d_hidden)
             a, b = block.a, block.b
-            hidden, d_hidden, by_logits = block.hidden.numpy(), block.d_hidden.numpy(), block.gradient.numpy()
+            hidden, d_hidden, by_logits = (
+                block.hidden.numpy(),
+                block.d_hidden.numpy(),
+                block.gradient.numpy(),
+            )
             if attention is None:
                 kernels.scatter(d_hidden, hidden, a, b, p, dU)
                 kernels.scatter_all(by_logits, a, b, p, dS)
             else:
                 gates, d_gates = attention.gates.numpy(), attention.d_gates.numpy()
                 kernels.gated_scatter(d_hidden, hidden, True, U, gates, a, b, p, dU, d_gates[0])
-                kernels.gated_scatter(by_logits, by_logits, False, S, gates, a, b, p, dS, d_gates[1])
+                kernels.gated_scatter(
+                    by_logits, by_logits, False, S, gates, a, b, p, dS, d_gates[1]
+                )
 
     def _gradient_of_share(self, member: int) -> None:
         """Gradients of the tables → one share's gradients, and its part of what is summed over neurons."""

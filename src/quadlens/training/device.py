@@ -1,12 +1,13 @@
 """Steps for every model, on any device, many seeds at once: token tables through PyTorch's automatic differentiation.
 
-Pre-activations come from tables with one row per token and gates (`model/tables.py`), so that no product has a row per
-pair on one side and d_model on the other:
+Pre-activations come from tables with one row per token and gates (`model/tables.py`), so that no
+product has a row per pair on one side and d_model on the other:
 
     pre(a,b) = Σ_h γ_h0(a,b) U_h0[a] + U_a[a]  +  Σ_h γ_h1(a,b) U_h1[b] + U_b[b]
 
-On a CPU the sums over pairs and the loss are compiled (`pair_functions`). With norms the same sums give the residual
-stream x, the tables being those of W_in = C diag(w) W_in and of the stream itself (`model/collapse.py`):
+On a CPU the sums over pairs and the loss are compiled (`pair_functions`). With norms the same sums
+give the residual stream x, the tables being those of W_in = C diag(w) W_in and of the stream itself
+(`model/collapse.py`):
 
     pre = r(x) (U_a[a] + …) + b W_in + b_in,      logits = norm(x + σ(pre) W_out + b_out) W_U
 """
@@ -33,7 +34,11 @@ def choose_device(name: str) -> str:
     """`auto` is the best that is there; a device that is not there is refused."""
     import torch
 
-    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    available = {
+        "cpu": True,
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+    }
     if name == "auto":
         return next(device for device in ("cuda", "mps", "cpu") if available[device])
     if name not in available:
@@ -64,12 +69,19 @@ def _activation(name: str) -> Any:
         "softplus": lambda x: torch.logaddexp(x, torch.zeros_like(x)),
     }
     if name not in known:
-        raise BadConfig(f"activation {name!r} cannot be trained yet; expected one of {', '.join(known)}")
+        raise BadConfig(
+            f"activation {name!r} cannot be trained yet; expected one of {', '.join(known)}"
+        )
     return known[name]
 
 
 def adamw(
-    theta: "Tensor", first: "Tensor", second: "Tensor", gradient: "Tensor", step: int, config: TrainConfig
+    theta: "Tensor",
+    first: "Tensor",
+    second: "Tensor",
+    gradient: "Tensor",
+    step: int,
+    config: TrainConfig,
 ) -> None:
     """AdamW's step with this number, from 1, in place; as `kernels.adamw`."""
     rate = config.learning_rate(step - 1)
@@ -118,18 +130,27 @@ class DeviceEngine:
 
         if device == "cpu" and threads is not None:
             torch.set_num_threads(threads)
-        self._config, self._layout, self._device = config.model_config(), Layout.of_run(config), device
+        self._config, self._layout, self._device = (
+            config.model_config(),
+            Layout.of_run(config),
+            device,
+        )
         self._activation, self._squares = _activation(config.activation), config.loss == "squares"
         self._compiled = device == "cpu" and len(train) == 1
         self._theta = torch.tensor(state.theta, device=device, requires_grad=True)
-        self._first, self._second = torch.tensor(state.first, device=device), torch.tensor(state.second, device=device)
+        self._first, self._second = (
+            torch.tensor(state.first, device=device),
+            torch.tensor(state.second, device=device),
+        )
         self._train, self._validation = self._chosen(train), self._chosen(validation)
 
     def _chosen(self, pairs: Int[np.ndarray, "seeds n 2"]) -> "_Chosen":
         import torch
 
         a, b = pairs[..., 0], pairs[..., 1]
-        return _Chosen(*(torch.tensor(x, device=self._device) for x in (a, b, self._config.task.answer(a, b))))
+        return _Chosen(
+            *(torch.tensor(x, device=self._device) for x in (a, b, self._config.task.answer(a, b)))
+        )
 
     def step(self, epoch: int, config: TrainConfig, validate: bool) -> list[StepMeasures]:
         """Take the step with index `epoch` for every seed; returns what was measured before it."""
@@ -178,7 +199,9 @@ class DeviceEngine:
             one_hot = torch.nn.functional.one_hot(right, self._config.p)
             losses = (scores - one_hot).square().sum(dim=-1).mean(dim=1)
         else:
-            losses = -torch.log_softmax(scores, dim=-1).gather(-1, right[..., None])[..., 0].mean(dim=1)
+            losses = (
+                -torch.log_softmax(scores, dim=-1).gather(-1, right[..., None])[..., 0].mean(dim=1)
+            )
         return losses, (logits.argmax(dim=-1) == right).double().mean(dim=1)
 
     def _logits(self, pairs: _Chosen) -> "Tensor":
@@ -188,7 +211,10 @@ class DeviceEngine:
         w, config = self._layout.views(self._theta), self._config
         if not config.has_stream:
             ungated = torch.ones_like(pairs.a, dtype=w["W_a"].dtype)[..., None]
-            of_a, of_b = (_Side(ungated, w[name][:, :, None], None) for name in ("W_a", "W_b" if "W_b" in w else "W_a"))
+            of_a, of_b = (
+                _Side(ungated, w[name][:, :, None], None)
+                for name in ("W_a", "W_b" if "W_b" in w else "W_a")
+            )
             W_L = w["W_out"]
         elif config.norms:
             return self._normed_logits(w, config, pairs)
@@ -221,7 +247,12 @@ class DeviceEngine:
         return torch.bmm(_normed(norms.final, x, w, "ln_final"), w["W_U"])
 
     def _sum(
-        self, pairs: _Chosen, gate_a: "Tensor", table_a: "Tensor", gate_b: "Tensor", table_b: "Tensor"
+        self,
+        pairs: _Chosen,
+        gate_a: "Tensor",
+        table_a: "Tensor",
+        gate_b: "Tensor",
+        table_b: "Tensor",
     ) -> "Tensor":
         """Both operands' rows, each weighed by its gates and summed over heads, [seed, pair, column]."""
         import torch
@@ -240,7 +271,11 @@ class DeviceEngine:
         import torch
 
         p, first_b, equals = config.p, config.b_token_offset, config.equals_token
-        tokens = [w["W_E"][:, :p], w["W_E"][:, first_b : first_b + p], w["W_E"][:, equals : equals + 1]]
+        tokens = [
+            w["W_E"][:, :p],
+            w["W_E"][:, first_b : first_b + p],
+            w["W_E"][:, equals : equals + 1],
+        ]
         streams = [tokens[t] + w["W_pos"][:, t : t + 1] for t in range(len(config.attention))]
         read = [_normed(config.norms.attention, stream, w, "ln1") for stream in streams]
         parts = []
@@ -250,8 +285,14 @@ class DeviceEngine:
         from_a, from_b = parts[0], sum(parts[2:], start=parts[1])
         ungated = torch.ones_like(pairs.a, dtype=from_a.dtype)[..., None]
         gates = [[ungated], [ungated]]
-        U = [[(from_a @ w["W_in"])[:, :, None]], [(from_b @ w["W_in"] + w["b_in"][:, None])[:, :, None]]]
-        S = [[(from_a @ w["W_U"])[:, :, None]], [((from_b + w["b_out"][:, None]) @ w["W_U"])[:, :, None]]]
+        U = [
+            [(from_a @ w["W_in"])[:, :, None]],
+            [(from_b @ w["W_in"] + w["b_in"][:, None])[:, :, None]],
+        ]
+        S = [
+            [(from_a @ w["W_U"])[:, :, None]],
+            [((from_b + w["b_out"][:, None]) @ w["W_U"])[:, :, None]],
+        ]
         if config.softmax is not None:
             by_position = self._gates(w, read, config, config.softmax)
             seed = torch.arange(len(pairs.a), device=self._device)[:, None]
@@ -261,11 +302,14 @@ class DeviceEngine:
                 U[side].append(_written(w, stream, w["W_in"], config).expand(-1, p, -1, -1))
                 S[side].append(_written(w, stream, w["W_U"], config).expand(-1, p, -1, -1))
         of_a, of_b = (
-            _Side(torch.cat(gates[i], dim=2), torch.cat(U[i], dim=2), torch.cat(S[i], dim=2)) for i in range(2)
+            _Side(torch.cat(gates[i], dim=2), torch.cat(U[i], dim=2), torch.cat(S[i], dim=2))
+            for i in range(2)
         )
         return of_a, of_b
 
-    def _gates(self, w: dict[str, "Tensor"], streams: list["Tensor"], config: Config, softmax: Softmax) -> "Tensor":
+    def _gates(
+        self, w: dict[str, "Tensor"], streams: list["Tensor"], config: Config, softmax: Softmax
+    ) -> "Tensor":
         """Scale · softmax of the scores, [position, seed, a, b, head]; the last position is read and sees all."""
         import torch
 
@@ -308,4 +352,6 @@ def _written(w: dict[str, "Tensor"], stream: "Tensor", into: "Tensor", config: C
 
 
 def _measures(losses: "Tensor", correct: "Tensor") -> list[Measure]:
-    return [Measure(loss, share) for loss, share in zip(losses.tolist(), correct.tolist(), strict=True)]
+    return [
+        Measure(loss, share) for loss, share in zip(losses.tolist(), correct.tolist(), strict=True)
+    ]

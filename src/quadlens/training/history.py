@@ -24,9 +24,11 @@ class History:
     """Rows recorded during a run; every row describes the weights before the step with that index.
 
     Attributes:
-        curves: One row per recorded epoch, columns `CURVE_COLUMNS` (NaN where there are no validation pairs).
+        curves: One row per recorded epoch, columns `CURVE_COLUMNS` (NaN where there are no
+            validation pairs).
         spectrum_epochs: Epochs at which the collapsed spectrum was recorded.
-        input_power: Σ_i A_k² of (U_a + U_b)/2, one row per epoch, column k-1; gates of softmax at their means.
+        input_power: Σ_i A_k² of (U_a + U_b)/2, one row per epoch, column k-1; gates of softmax at
+            their means.
         output_power: Σ_i A_k² of W_L, likewise.
     """
 
@@ -63,14 +65,18 @@ class Recorder:
 
     half: int
     curves: list[tuple[float, ...]] = field(default_factory=list)
-    spectra: list[tuple[int, Float[np.ndarray, " half"], Float[np.ndarray, " half"]]] = field(default_factory=list)
+    spectra: list[tuple[int, Float[np.ndarray, " half"], Float[np.ndarray, " half"]]] = field(
+        default_factory=list
+    )
 
     @classmethod
     def continuing(cls, history: History, every: int) -> "Recorder":
         """A recorder that already has the rows of `history` but the last step's, unless it is one of `every` epochs."""
         recorder = cls(half=history.input_power.shape[1])
         recorder.curves = [tuple(row) for row in history.curves.tolist() if row[0] % every == 0]
-        spectra = zip(history.spectrum_epochs.tolist(), history.input_power, history.output_power, strict=True)
+        spectra = zip(
+            history.spectrum_epochs.tolist(), history.input_power, history.output_power, strict=True
+        )
         recorder.spectra = list(spectra)
         return recorder
 
@@ -107,6 +113,8 @@ def read_history(curves: Path, spectrum: Path) -> History:
             name: spectrum_frame[name].to_numpy().reshape(len(epochs), -1 if len(epochs) else 0)
             for name in POWER_COLUMNS
         }
-        return History(curve_frame.select(CURVE_COLUMNS).to_numpy().astype(float), epochs.to_numpy(), **power)
+        return History(
+            curve_frame.select(CURVE_COLUMNS).to_numpy().astype(float), epochs.to_numpy(), **power
+        )
     except (OSError, ValueError, pl.exceptions.PolarsError) as error:
         raise BadFile(f"{curves} and {spectrum} are not the history of a run: {error}") from None

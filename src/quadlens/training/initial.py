@@ -11,8 +11,8 @@ from quadlens.network.evaluate import all_pairs
 from quadlens.network.weights import Weights
 from quadlens.training.config import TrainConfig
 
-# In which order TransformerLens draws the weights, from its version 1.13 on and before it; W_Q and W_K are thrown away
-# where attention is constant.
+# In which order TransformerLens draws the weights, from its version 1.13 on and before it; W_Q and
+# W_K are thrown away where attention is constant.
 DRAW_ORDER = {
     "gbmi": ("W_E", "W_pos", "W_Q", "W_O", "W_K", "W_V", "W_in", "W_out", "W_U"),
     "original": ("W_E", "W_pos", "W_Q", "W_K", "W_V", "W_O", "W_in", "W_out", "W_U"),
@@ -29,7 +29,9 @@ class Start:
     validation: Int[np.ndarray, "m 2"]
 
 
-def split_start(config: TrainConfig, initial: Callable[[TrainConfig, np.random.Generator | None], Weights]) -> Start:
+def split_start(
+    config: TrainConfig, initial: Callable[[TrainConfig, np.random.Generator | None], Weights]
+) -> Start:
     """The start of a network on pairs: initial weights, and the split of all pairs."""
     pairs = all_pairs(config.p)
     if config.seeding in DRAW_ORDER:
@@ -50,14 +52,18 @@ def gbmi_reseed(seed: int, label: str) -> int:
     return int.from_bytes(digest[:4], "little")
 
 
-def gbmi_weights(config: TrainConfig, shapes: dict[str, tuple[int, ...]], scale: float) -> dict[str, np.ndarray]:
+def gbmi_weights(
+    config: TrainConfig, shapes: dict[str, tuple[int, ...]], scale: float
+) -> dict[str, np.ndarray]:
     """Weights of these shapes as the paper's group draws them for `config.seed`."""
     import torch
 
     every = {"W_Q": shapes["W_V"], "W_K": shapes["W_V"]} | shapes
     generator = torch.Generator().manual_seed(gbmi_reseed(config.seed, "model"))
     order = DRAW_ORDER[config.seeding]
-    drawn = {name: torch.empty(every[name]).normal_(std=scale, generator=generator) for name in order}
+    drawn = {
+        name: torch.empty(every[name]).normal_(std=scale, generator=generator) for name in order
+    }
     return {name: tensor.numpy() for name, tensor in drawn.items() if name in shapes}
 
 

@@ -1,8 +1,8 @@
 """The elementwise work of a training step, fused and compiled: each array is read and written once.
 
-The matrix products stay with the BLAS; what is here would otherwise be a dozen passes over (training pairs × d_mlp)
-floats, and memory traffic is what costs. All kernels are serial and sum in a fixed order, so that their results
-depend on nothing but their arguments.
+The matrix products stay with the BLAS; what is here would otherwise be a dozen passes over
+(training pairs × d_mlp) floats, and memory traffic is what costs. All kernels are serial and sum in
+a fixed order, so that their results depend on nothing but their arguments.
 """
 
 import inspect
@@ -13,7 +13,8 @@ from typing import Any
 import numba
 import numpy as np
 
-# exp(r) on |r| ≤ ln2/2 by its Taylor polynomial up to r^13/13!: the first term left out is below 2^-56.
+# exp(r) on |r| ≤ ln2/2 by its Taylor polynomial up to r^13/13!: the first term left out is below
+# 2^-56.
 _C2, _C3, _C4, _C5, _C6, _C7, _C8 = (1 / math.factorial(n) for n in range(2, 9))
 _C9, _C10, _C11, _C12, _C13 = (1 / math.factorial(n) for n in range(9, 14))
 _LOG2E = 1.4426950408889634
@@ -21,15 +22,17 @@ _LN2_HIGH = 6.93147180369123816490e-01  # ln 2 with its last bits zero, so that 
 _LN2_LOW = 1.90821492927058770002e-10
 _EXP_UNDERFLOW = -700.0
 _SMALLEST_NORMAL = 2.0**-126  # of float32
-# n + this, for an integer n, is a double whose lowest bits are n + 1023, the exponent field of 2^n: shifting the
-# bits left by 52 gives 2^n. Converting n to an integer instead would keep the loop from being vectorised.
+# n + this, for an integer n, is a double whose lowest bits are n + 1023, the exponent field of 2^n:
+# shifting the bits left by 52 gives 2^n. Converting n to an integer instead would keep the loop
+# from being vectorised.
 _EXPONENT_IN_LOW_BITS = 1.5 * 2.0**52 + 1023
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile with numba; `unwrap` takes off the shape checks that the tests put around every function.
 
-    Sums may be reassociated (they become vector sums, in an order fixed at compile time) and NaN is ruled out.
+    Sums may be reassociated (they become vector sums, in an order fixed at compile time) and NaN is
+    ruled out.
     """
     compile_it = numba.njit(
         cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "nnan", "nsz", "contract"}
@@ -53,12 +56,14 @@ def hidden(U, a, b, p, out):  # type: ignore[no-untyped-def]
 def loss_gradient(logits, S, a, b, right, p, gradient, count):  # type: ignore[no-untyped-def]
     """Cross-entropy in float64, and its gradient; returns (summed loss, correct answers).
 
-    gradient[r, c] = (softmax(Σ_t logits[t, r] + S[a] + S[p + b])[c] - [c = right[r]]) / count, for c < p, where
-    t runs over the parts of the logits. Entries that float32 would store as denormal numbers are 0.
+    gradient[r, c] = (softmax(Σ_t logits[t, r] + S[a] + S[p + b])[c] - [c = right[r]]) / count, for
+    c < p, where t runs over the parts of the logits. Entries that float32 would store as denormal
+    numbers are 0.
     """
     scores, powers = np.empty(p), np.empty(p)
     exponents = powers.view(np.int64)  # the same memory: 2^n is written by its bits
-    # Once the model is sure, many entries are denormal in float32, and products with them take four times as long.
+    # Once the model is sure, many entries are denormal in float32, and products with them take four
+    # times as long.
     smallest = _SMALLEST_NORMAL if gradient.itemsize == 4 else 0.0
     total, correct = 0.0, 0
     for r in range(a.shape[0]):

@@ -56,7 +56,9 @@ class OnPairs(Kind):
         usual = {field.name: field.default for field in dataclasses.fields(config)}
         given = [name for name in SEQUENCE_SETTINGS if getattr(config, name) != usual[name]]
         if given:
-            raise BadConfig(f"{', '.join(given)}: for networks on sequences (architecture = sequence); leave it out")
+            raise BadConfig(
+                f"{', '.join(given)}: for networks on sequences (architecture = sequence); leave it out"
+            )
 
     def layout(self, config: TrainConfig) -> Layout:
         """Every weight but what stays zero."""
@@ -76,7 +78,9 @@ class Transformer(OnPairs):
 
     def network(self, config: TrainConfig) -> Config:
         """The paper's architecture with the settings' changes."""
-        paper = Config.paper(config.p, config.d_model, config.d_mlp, config.n_heads, config.d_head, config.equals)
+        paper = Config.paper(
+            config.p, config.d_model, config.d_mlp, config.n_heads, config.d_head, config.equals
+        )
         positions, rate = len(paper.attention), config.attention_rate
         rest = (1 - rate) / positions if config.attention_rest == "mean" else 1 - rate
         offset = config.p if config.vocabularies == 2 else 0
@@ -100,26 +104,36 @@ class OneHotMLP(OnPairs):
         """Refuse what belongs to attention and its residual stream."""
         super().check(config)
         if config.attention_rate or config.equals or config.seeding != "quadlens":
-            raise BadConfig("an MLP has no attention, no '=' and no seeding but quadlens; leave these settings out")
+            raise BadConfig(
+                "an MLP has no attention, no '=' and no seeding but quadlens; leave these settings out"
+            )
         if config.initial_rule == "zhong":
-            raise BadConfig("initial_rule = zhong is for transformers with seeding quadlens; expected gpt2")
+            raise BadConfig(
+                "initial_rule = zhong is for transformers with seeding quadlens; expected gpt2"
+            )
         if config.norm != "none":
             raise BadConfig(f"norm = {config.norm} is not for this architecture, mlp; leave it out")
 
     def network(self, config: TrainConfig) -> Config:
         """Its widths, activation and task."""
-        return Config.mlp(config.p, config.d_mlp, parse_activation(config.activation), config.pair_task())
+        return Config.mlp(
+            config.p, config.d_mlp, parse_activation(config.activation), config.pair_task()
+        )
 
     def layout(self, config: TrainConfig) -> Layout:
         """W_b is W_a where the operands share their weights."""
-        return PairLayout.of(self.network(config), {"W_b": "W_a"} if config.vocabularies == 1 else {})
+        return PairLayout.of(
+            self.network(config), {"W_b": "W_a"} if config.vocabularies == 1 else {}
+        )
 
 
 def parse_task(name: str) -> tuple[str, int]:
     """`add:10` → ("add", 10)."""
     kind, _, size = name.partition(":")
     if kind not in ("add", "max") or not size.isdecimal() or not 1 <= int(size) <= 999:
-        raise BadConfig(f"task {name!r} of a network on sequences; expected add:N or max:N, for example add:10")
+        raise BadConfig(
+            f"task {name!r} of a network on sequences; expected add:N or max:N, for example add:10"
+        )
     return kind, int(size)
 
 
@@ -154,16 +168,21 @@ class OnSequences(Kind):
 
     inputs: ClassVar[str] = "words tried"
     no_sweep: ClassVar[str | None] = "a sweep analyses networks on pairs"
-    # The gradient of W_E adds up in whatever order several threads come, and matrices are too small for them.
+    # The gradient of W_E adds up in whatever order several threads come, and matrices are too small
+    # for them.
     most_threads: ClassVar[int | None] = 1
 
     def check(self, config: TrainConfig) -> None:
         """Refuse what its training does not know."""
         if config.norm not in ("none", "rms"):
-            raise BadConfig(f"norm = {config.norm} is not for this architecture, sequence; leave it out")
+            raise BadConfig(
+                f"norm = {config.norm} is not for this architecture, sequence; leave it out"
+            )
         only = {"seeding": "quadlens", "loss": "cross-entropy", "activation": "relu"}
         if any(getattr(config, name) != value for name, value in only.items()):
-            raise BadConfig(f"networks on sequences have {', '.join(f'{n} = {v}' for n, v in only.items())} alone")
+            raise BadConfig(
+                f"networks on sequences have {', '.join(f'{n} = {v}' for n, v in only.items())} alone"
+            )
 
     def network(self, config: TrainConfig) -> SequenceConfig:
         """Widths, norms and task."""
@@ -183,4 +202,8 @@ class OnSequences(Kind):
         return f"{config.task} {of}", f"{config.batch} new words a step"
 
 
-KINDS: dict[str, Kind] = {"transformer": Transformer(), "mlp": OneHotMLP(), "sequence": OnSequences()}
+KINDS: dict[str, Kind] = {
+    "transformer": Transformer(),
+    "mlp": OneHotMLP(),
+    "sequence": OnSequences(),
+}

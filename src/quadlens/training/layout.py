@@ -16,9 +16,11 @@ from quadlens.network.sequence import SequenceConfig
 from quadlens.network.weights import Weights
 from quadlens.training.config import TrainConfig
 
-# Every weight starts at a multiple of this many numbers: aligned memory keeps BLAS results the same everywhere.
+# Every weight starts at a multiple of this many numbers: aligned memory keeps BLAS results the same
+# everywhere.
 ALIGNMENT = 16
-# Weights whose heads are columns in the flat vector, [d_model, n_heads·d_head], and come first in `Weights`.
+# Weights whose heads are columns in the flat vector, [d_model, n_heads·d_head], and come first in
+# `Weights`.
 HEADS_INSIDE = {"W_V", "W_Q", "W_K"}
 # Biases of attention and unembedding are not trained and stay zero (`math.md` §2.1).
 UNTRAINED = {"b_V", "b_O", "b_U", "b_Q", "b_K"}
@@ -91,12 +93,12 @@ class Layout(ABC):
 class PairLayout(Layout):
     """Of a network on pairs.
 
-    Heads are concatenated: W_V is [d_model, n_heads·d_head] and W_O is [n_heads·d_head, d_model], so that all heads
-    are one matrix product; W_Q and W_K, where there are any, are laid out as W_V.
+    Heads are concatenated: W_V is [d_model, n_heads·d_head] and W_O is [n_heads·d_head, d_model],
+    so that all heads are one matrix product; W_Q and W_K, where there are any, are laid out as W_V.
 
     Attributes:
-        twins: Weights that are not there because they are the same as another: an MLP whose operands share their
-            weights has W_a alone.
+        twins: Weights that are not there because they are the same as another: an MLP whose
+            operands share their weights has W_a alone.
     """
 
     config: Config
@@ -109,11 +111,18 @@ class PairLayout(Layout):
         # An RMSNorm has no bias in PyTorch, and its stays 0.
         biases = () if "layer" in kinds else ("ln1_b", "ln2_b", "ln_final_b")
         left_out = UNTRAINED.union(biases, twins or ())
-        shapes = {name: _flat_shape(name, shape) for name, shape in config.shapes.items() if name not in left_out}
+        shapes = {
+            name: _flat_shape(name, shape)
+            for name, shape in config.shapes.items()
+            if name not in left_out
+        }
         return cls(config, shapes, twins or {})
 
     def _trained(self, params: Weights) -> dict[str, np.ndarray]:
-        turned = {name: params.tensors[name].transpose(1, 0, 2) for name in HEADS_INSIDE & self.shapes.keys()}
+        turned = {
+            name: params.tensors[name].transpose(1, 0, 2)
+            for name in HEADS_INSIDE & self.shapes.keys()
+        }
         return dict(params.tensors) | turned
 
     def _whole(self, weights: dict[str, np.ndarray]) -> Weights:
@@ -135,7 +144,11 @@ class SequenceLayout(Layout):
     @classmethod
     def of(cls, config: SequenceConfig) -> "SequenceLayout":
         """Lay out the weights of `config`."""
-        trained = {name: shape for name, shape in config.shapes.items() if name[0] == "W" or name.endswith("_w")}
+        trained = {
+            name: shape
+            for name, shape in config.shapes.items()
+            if name[0] == "W" or name.endswith("_w")
+        }
         return cls(config, trained | {"W_pos": (max(position_rows(config)) + 1, config.d_model)})
 
     def _trained(self, params: Weights) -> dict[str, np.ndarray]:
@@ -144,7 +157,9 @@ class SequenceLayout(Layout):
         return dict(params.tensors) | {"W_pos": first}
 
     def _whole(self, weights: dict[str, np.ndarray]) -> Weights:
-        return Weights(self.config, **{**weights, "W_pos": weights["W_pos"][position_rows(self.config)]})
+        return Weights(
+            self.config, **{**weights, "W_pos": weights["W_pos"][position_rows(self.config)]}
+        )
 
 
 def _flat_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -165,4 +180,7 @@ def position_rows(config: SequenceConfig) -> list[int]:
         return list(range(config.n_ctx))
     after = max(int(digit[1:]) for digit in template if isinstance(digit, str))
     signs = [sign for sign in template if isinstance(sign, int)]
-    return [int(place[1:]) if isinstance(place, str) else after + signs.index(place) for place in template]
+    return [
+        int(place[1:]) if isinstance(place, str) else after + signs.index(place)
+        for place in template
+    ]

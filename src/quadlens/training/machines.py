@@ -27,7 +27,9 @@ class Machine(ABC):
         """What a run starts from."""
 
     @abstractmethod
-    def engine(self, starts: Sequence[Start], state: OptimiserState, device: str, threads: int) -> Engine:
+    def engine(
+        self, starts: Sequence[Start], state: OptimiserState, device: str, threads: int
+    ) -> Engine:
         """What takes the steps of these runs, which differ in their seeds."""
 
     @abstractmethod
@@ -46,14 +48,20 @@ class OnPairs(Machine):
     def initial(self, config: TrainConfig, rng: np.random.Generator | None) -> Weights:
         """Initial weights, from `rng` or, where it is None, as the paper's group draws them."""
 
-    def engine(self, starts: Sequence[Start], state: OptimiserState, device: str, threads: int) -> Engine:
+    def engine(
+        self, starts: Sequence[Start], state: OptimiserState, device: str, threads: int
+    ) -> Engine:
         """The step written by hand where there is one, else by automatic differentiation."""
         from quadlens.training.cpu import CpuEngine, has_fused_step
 
         config = starts[0].config
         if device == "cpu" and len(starts) == 1 and has_fused_step(config):
-            return CpuEngine(config.model_config(), state, starts[0].train, starts[0].validation, threads)
-        train, validation = (np.stack([getattr(s, name) for s in starts]) for name in ("train", "validation"))
+            return CpuEngine(
+                config.model_config(), state, starts[0].train, starts[0].validation, threads
+            )
+        train, validation = (
+            np.stack([getattr(s, name) for s in starts]) for name in ("train", "validation")
+        )
         return DeviceEngine(config, state, train, validation, device, threads)
 
     def judged(self, result: "TrainingResult") -> tuple[int, int, float, float]:
@@ -70,14 +78,27 @@ class Transformer(OnPairs):
         model = config.model_config()
         shapes = model.shapes
         # Both W_in and W_U end with the width that Zhong et al. divide by.
-        widths = {name: shapes[name][-1] for name in ("W_in", "W_U")} if config.initial_rule == "zhong" else {}
-        scales = {name: float(config.initial_scale / np.sqrt(widths.get(name, model.d_model))) for name in shapes}
+        widths = (
+            {name: shapes[name][-1] for name in ("W_in", "W_U")}
+            if config.initial_rule == "zhong"
+            else {}
+        )
+        scales = {
+            name: float(config.initial_scale / np.sqrt(widths.get(name, model.d_model)))
+            for name in shapes
+        }
         if rng is None:
             weights = gbmi_weights(config, shapes, scales["W_E"])
         else:
-            weights = {name: scales[name] * rng.standard_normal(s) for name, s in shapes.items() if name[0] == "W"}
+            weights = {
+                name: scales[name] * rng.standard_normal(s)
+                for name, s in shapes.items()
+                if name[0] == "W"
+            }
         weights |= {name: np.ones(shapes[name]) for name in shapes if name.endswith("_w")}
-        return Weights.with_zero_biases(model, **{name: w.astype(config.precision) for name, w in weights.items()})
+        return Weights.with_zero_biases(
+            model, **{name: w.astype(config.precision) for name, w in weights.items()}
+        )
 
 
 class OneHotMLP(OnPairs):
@@ -88,10 +109,15 @@ class OneHotMLP(OnPairs):
         if rng is None:
             raise BadConfig("an MLP is drawn from a generator of ours")
         model = config.model_config()
-        weights = {name: config.initial_scale * rng.standard_normal(shape) for name, shape in model.shapes.items()}
+        weights = {
+            name: config.initial_scale * rng.standard_normal(shape)
+            for name, shape in model.shapes.items()
+        }
         if config.vocabularies == 1:
             weights["W_b"] = weights["W_a"]
-        return Weights(model, **{name: weight.astype(config.precision) for name, weight in weights.items()})
+        return Weights(
+            model, **{name: weight.astype(config.precision) for name, weight in weights.items()}
+        )
 
 
 class OnSequences(Machine):
@@ -102,17 +128,25 @@ class OnSequences(Machine):
         none = np.empty((0, 2), dtype=np.int64)
         return Start(config, initial_weights(config), none, none)
 
-    def engine(self, starts: Sequence[Start], state: OptimiserState, device: str, threads: int) -> Engine:
+    def engine(
+        self, starts: Sequence[Start], state: OptimiserState, device: str, threads: int
+    ) -> Engine:
         """Steps on words drawn anew."""
         configs = [start.config for start in starts]
-        return SequenceEngine(configs[0], [config.seed for config in configs], state, device, threads)
+        return SequenceEngine(
+            configs[0], [config.seed for config in configs], state, device, threads
+        )
 
     def judged(self, result: "TrainingResult") -> tuple[int, int, float, float]:
         """Over words drawn evenly."""
         return tried(result.config, result.end.theta)
 
 
-MACHINES: dict[str, Machine] = {"transformer": Transformer(), "mlp": OneHotMLP(), "sequence": OnSequences()}
+MACHINES: dict[str, Machine] = {
+    "transformer": Transformer(),
+    "mlp": OneHotMLP(),
+    "sequence": OnSequences(),
+}
 
 
 def machine_of(config: TrainConfig) -> Machine:
@@ -123,8 +157,8 @@ def machine_of(config: TrainConfig) -> Machine:
 def start_of(config: TrainConfig) -> Start:
     """The start that `config.seed` and `config.seeding` name.
 
-    A transformer's weights are drawn from N(0, initial_scale²/d_model), TransformerLens' "gpt2" initialisation, or with
-    other widths in place of d_model (`initial_rule`), its norms' weights are 1 and its biases
-    0; an MLP's from N(0, initial_scale²).
+    A transformer's weights are drawn from N(0, initial_scale²/d_model), TransformerLens' "gpt2"
+    initialisation, or with other widths in place of d_model (`initial_rule`), its norms' weights
+    are 1 and its biases 0; an MLP's from N(0, initial_scale²).
     """
     return machine_of(config).start(config)

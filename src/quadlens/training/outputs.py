@@ -27,8 +27,8 @@ from quadlens.training.machines import machine_of
 from quadlens.training.train import TrainingResult
 
 SUFFIX = ".safetensors"
-# At the end, when most is there: the last checkpoint, and where the run ends, of the run before and of this one,
-# each of weights and two moments; and the model of both.
+# At the end, when most is there: the last checkpoint, and where the run ends, of the run before and
+# of this one, each of weights and two moments; and the model of both.
 CHECKPOINT_BYTES_PER_WEIGHT = 3 * 3 * 8 + 2 * 8
 SNAPSHOT_BYTES_PER_WEIGHT = 8
 SPARE_BYTES = 8 << 20
@@ -71,7 +71,8 @@ class TrainingManifest:
         threads: CPU threads; they fix the order of sums and so the bytes.
         seconds: Time taken, from the last resume on.
         versions: Package → version, of everything the bytes depend on.
-        machine: Processor, operating system, the processor's model and the instruction set that PyTorch uses on it.
+        machine: Processor, operating system, the processor's model and the instruction set that
+            PyTorch uses on it.
         sha256: The weights' file name → its hash.
         outcome: How well the model answers.
     """
@@ -91,7 +92,9 @@ class TrainingManifest:
         check_run_id(self.run_id, self.config)
 
     @classmethod
-    def of(cls, result: TrainingResult, sha256: Mapping[str, str], seconds: float) -> "TrainingManifest":
+    def of(
+        cls, result: TrainingResult, sha256: Mapping[str, str], seconds: float
+    ) -> "TrainingManifest":
         """The manifest of a run that has just ended.
 
         Args:
@@ -126,7 +129,16 @@ def command_line(config: TrainConfig, threads: int, output: str) -> str:
     defaults = dataclasses.asdict(TrainConfig()) | read_preset(DEFAULT_PRESET)
     preset = config.kind.preset(config)
     defaults |= read_preset(preset)
-    words = ["quadlens", "train", "--preset", preset, "--seed", str(config.seed), "--threads", str(threads)]
+    words = [
+        "quadlens",
+        "train",
+        "--preset",
+        preset,
+        "--seed",
+        str(config.seed),
+        "--threads",
+        str(threads),
+    ]
     for name, value in settings.items():
         if name != "seed" and value != defaults[name]:
             # Not every setting has a flag of its own; --set takes them all, written as in TOML.
@@ -137,7 +149,10 @@ def command_line(config: TrainConfig, threads: int, output: str) -> str:
 def versions() -> dict[str, str]:
     """Versions of everything the bytes depend on."""
     names = ("quadlens", "torch", "numpy", "numba", "scipy", "safetensors", "polars")
-    return {"python": platform.python_version(), **{name: importlib.metadata.version(name) for name in names}}
+    return {
+        "python": platform.python_version(),
+        **{name: importlib.metadata.version(name) for name in names},
+    }
 
 
 def machine() -> dict[str, str]:
@@ -268,7 +283,8 @@ def write_run(
         files: Where.
         result: The run.
         seconds: Time taken.
-        to_continue: Also write what more epochs would continue from, three times the size of the weights.
+        to_continue: Also write what more epochs would continue from, three times the size of the
+            weights.
     """
     model = to_bytes(result.params)
     curves, spectrum = io.BytesIO(), io.BytesIO()
@@ -293,7 +309,9 @@ def finished_manifest(files: RunFiles, config: TrainConfig) -> TrainingManifest 
 def whole_manifest(files: RunFiles) -> TrainingManifest | None:
     """The manifest of a run that is whole on disk, whatever its settings, else None."""
     try:
-        manifest = from_json(TrainingManifest, read_limited(files.manifest, MAX_MANIFEST_BYTES), str(files.manifest))
+        manifest = from_json(
+            TrainingManifest, read_limited(files.manifest, MAX_MANIFEST_BYTES), str(files.manifest)
+        )
         digest = hashlib.sha256(read_limited(files.model, MAX_FILE_BYTES)).hexdigest()
     except (BadFile, BadConfig):
         return None

@@ -1,9 +1,9 @@
 """How a network learned: what every snapshot of a run says, one row each, also of other people's checkpoints.
 
-Restricted and excluded loss are Nanda et al.'s (arXiv 2301.05217), with the key frequencies of the last snapshot. With
-L(a, b, c) the logits, the waves of frequency k are the components of L along cos(kw(a+b)) and sin(kw(a+b)). Restricted
-loss keeps the mean over all inputs and the waves of key frequencies, on all inputs; excluded loss takes those waves
-away from L, on the training pairs.
+Restricted and excluded loss are Nanda et al.'s (arXiv 2301.05217), with the key frequencies of the
+last snapshot. With L(a, b, c) the logits, the waves of frequency k are the components of L along
+cos(kw(a+b)) and sin(kw(a+b)). Restricted loss keeps the mean over all inputs and the waves of key
+frequencies, on all inputs; excluded loss takes those waves away from L, on the training pairs.
 """
 
 import re
@@ -70,18 +70,24 @@ class Snapshot:
 
     Attributes:
         epoch: Steps taken before, or what the file's name says.
-        train_loss: Mean cross-entropy over the training pairs; over all pairs where the split is not known.
+        train_loss: Mean cross-entropy over the training pairs; over all pairs where the split is
+            not known.
         test_loss: Over the others.
         accuracy: Share of all inputs that are answered right.
         restricted_loss: With nothing but the mean and the waves of key frequencies, all inputs.
         excluded_loss: Without the waves of key frequencies, training pairs.
-        frequencies: Size of the wave of each key frequency in the logits: its amplitude, root mean square over c.
+        frequencies: Size of the wave of each key frequency in the logits: its amplitude, root mean
+            square over c.
         clusters: How many key frequencies it has then.
-        clustered: Share of the neurons that read and write one of the last snapshot's key frequencies.
-        lens_r2: The lens's `shared`: how much of the logits the integrals of the shared functions are.
-        symmetric_part: The lens's: how much of the logits every neuron keeps when it is spread over its rotations.
-        exact_error: The largest exact error of the clusters of the last snapshot's key frequencies, as quadrature
-            rules, over the integral's mean size; None where one of them has fewer than two neurons.
+        clustered: Share of the neurons that read and write one of the last snapshot's key
+            frequencies.
+        lens_r2: The lens's `shared`: how much of the logits the integrals of the shared functions
+            are.
+        symmetric_part: The lens's: how much of the logits every neuron keeps when it is spread over
+            its rotations.
+        exact_error: The largest exact error of the clusters of the last snapshot's key frequencies,
+            as quadrature rules, over the integral's mean size; None where one of them has fewer
+            than two neurons.
         min_margin: Smallest margin.
         certified_share: Share of the inputs whose answer `moments` proves.
         rank: m of that proof; None where it proves nothing.
@@ -114,7 +120,8 @@ class RunHistory(Displayed):
 
     Attributes:
         name: The model's or directory's name.
-        keys: The key frequencies of the last snapshot, in the order of `Snapshot.frequencies`; none without any.
+        keys: The key frequencies of the last snapshot, in the order of `Snapshot.frequencies`; none
+            without any.
         snapshots: In order of epochs.
     """
 
@@ -137,7 +144,10 @@ class RunHistory(Displayed):
 
         plain = [field.name for field in fields(Snapshot) if field.name != "frequencies"]
         columns = {name: [getattr(x, name) for x in self.snapshots] for name in plain}
-        columns |= {f"frequency_{k}": [x.frequencies[i] for x in self.snapshots] for i, k in enumerate(self.keys)}
+        columns |= {
+            f"frequency_{k}": [x.frequencies[i] for x in self.snapshots]
+            for i, k in enumerate(self.keys)
+        }
         return pl.DataFrame(columns)
 
     def table(self) -> Table:
@@ -183,9 +193,10 @@ def history(
     """What every snapshot of a run says: losses, key frequencies, clusters, lens, quadrature error, margin and proof.
 
     Args:
-        run: A model's file with its snapshots beside it (`quadlens train --snapshots`), the directory of snapshots, or
-            a directory of checkpoints whose names have a number, in any format that `quadlens import` reads. Where
-            NAME.run is beside the model instead, as for the bundled `pizza`, its rows.
+        run: A model's file with its snapshots beside it (`quadlens train --snapshots`), the
+            directory of snapshots, or a directory of checkpoints whose names have a number, in any
+            format that `quadlens import` reads. Where NAME.run is beside the model instead, as for
+            the bundled `pizza`, its rows.
         activation: σ of other people's checkpoints, where the files do not say it.
         proofs: Also prove what can be proved at every snapshot, which takes most of the time.
         progress: Called before each snapshot with how many are done and how many there are.
@@ -195,13 +206,19 @@ def history(
     RunHistory(name=pizza, snapshots=60, keys=(5, 9, 11))
     """
     path = resolve(run) if is_bundled(run) else Path(run)
-    if not path.is_dir() and not RunFiles(path).snapshots.is_dir() and path.with_suffix(PLAYED).is_file():
+    if (
+        not path.is_dir()
+        and not RunFiles(path).snapshots.is_dir()
+        and path.with_suffix(PLAYED).is_file()
+    ):
         from quadlens.training.played_run import read_run
 
         return read_run(path.with_suffix(PLAYED)).history
     files = files_of(path)
     last = model_in(files[-1][1], activation)
-    last.config.need_pairs("these are snapshots of a network on sequences; expected one that answers pairs")
+    last.config.need_pairs(
+        "these are snapshots of a network on sequences; expected one that answers pairs"
+    )
     train, keys = _training_pairs(path, last.config.p), _keys(study_of(last))
     snapshots = []
     for done, (epoch, file) in enumerate(files):
@@ -221,16 +238,22 @@ def files_of(path: Path) -> list[tuple[int, Path]]:
     directory = path if path.is_dir() else RunFiles(path).snapshots
     if not directory.is_dir():
         manifest = _manifest(path)
-        error = NoSnapshots(f"{directory}: no such directory; snapshots are kept while a model is trained")
+        error = NoSnapshots(
+            f"{directory}: no such directory; snapshots are kept while a model is trained"
+        )
         error.command = None if manifest is None else manifest.command
         raise error
     files = [file for file in directory.iterdir() if file.suffix in CHECKPOINTS]
-    numbered = [(int(numbers[-1]), file) for file in files if (numbers := re.findall(r"\d+", file.stem))]
+    numbered = [
+        (int(numbers[-1]), file) for file in files if (numbers := re.findall(r"\d+", file.stem))
+    ]
     if not numbered:
         raise BadFile(f"{directory} holds no checkpoint with a number in its name")
     epochs = [epoch for epoch, _ in numbered]
     if len(set(epochs)) < len(epochs):
-        raise BadFile(f"{directory} holds two checkpoints with the same number; keep one run per directory")
+        raise BadFile(
+            f"{directory} holds two checkpoints with the same number; keep one run per directory"
+        )
     return sorted(numbered)
 
 
@@ -244,7 +267,11 @@ def model_in(file: Path, activation: str | None = None) -> Weights:
 
 def _training_pairs(path: Path, p: int) -> Int[np.ndarray, "n 2"] | None:
     """The pairs that a run of models of p elements was trained on; None where its manifest is not beside them."""
-    model = path.with_name(path.name.removesuffix(".snapshots") + ".safetensors") if path.is_dir() else path
+    model = (
+        path.with_name(path.name.removesuffix(".snapshots") + ".safetensors")
+        if path.is_dir()
+        else path
+    )
     manifest = _manifest(model)
     if manifest is None:
         return None
@@ -270,7 +297,11 @@ def _keys(study: Study) -> tuple[int, ...]:
 
 
 def _snapshot(
-    epoch: int, study: Study, keys: tuple[int, ...], train: Int[np.ndarray, "m 2"] | None, proofs: bool
+    epoch: int,
+    study: Study,
+    keys: tuple[int, ...],
+    train: Int[np.ndarray, "m 2"] | None,
+    proofs: bool,
 ) -> Snapshot:
     layer, n, cyclic = layer_of(study), study.p, study.config.task.cyclic
     logits = np.stack([layer.logits(a) for a in range(n)])
@@ -318,7 +349,9 @@ def _clustered(study: Study, keys: tuple[int, ...]) -> float | None:
     if study.once(no_waves) is not None:
         return None
     clusters = study.once(study_anatomy).clusters
-    return sum(len(cluster.neurons) for cluster in clusters if cluster.k in keys) / study.config.d_mlp
+    return (
+        sum(len(cluster.neurons) for cluster in clusters if cluster.k in keys) / study.config.d_mlp
+    )
 
 
 def _lens_r2(study: Study) -> tuple[float | None, float | None]:
@@ -326,12 +359,18 @@ def _lens_r2(study: Study) -> tuple[float | None, float | None]:
     try:
         with within_float64("the lens"):
             parts = take_apart(inputs_of(layer_of(study)))
-            return (parts.r2(parts.shared), parts.r2(parts.integral)) if parts.readings else (None, None)
+            return (
+                (parts.r2(parts.shared), parts.r2(parts.integral))
+                if parts.readings
+                else (None, None)
+            )
     except (BadConfig, BadWeights):
         return None, None
 
 
-def key_waves(logits: Float[np.ndarray, "n n c"], keys: tuple[int, ...]) -> Float[np.ndarray, "k n c"]:
+def key_waves(
+    logits: Float[np.ndarray, "n n c"], keys: tuple[int, ...]
+) -> Float[np.ndarray, "k n c"]:
     """The components of L along cos(kw(a+b)) and sin(kw(a+b)), as functions of a + b and c, one per key frequency."""
     n, a = len(logits), np.arange(len(logits))
     of_sum = np.stack([logits[a, (s - a) % n].mean(axis=0) for s in range(n)])
@@ -386,4 +425,6 @@ def covered(layer: FloatTables, form: LowRank) -> Bool[np.ndarray, "p p"]:
     spread = np.ptp(layer.W_L - W, axis=0)
     hidden = [np.maximum(layer.pre(a), 0) for a in range(layer.p)]
     scores = np.stack([row @ W.T + layer.skip(a) for a, row in enumerate(hidden)])
-    return np.asarray(leads(scores, layer.task.answers)[0] > np.stack([row @ spread for row in hidden]))
+    return np.asarray(
+        leads(scores, layer.task.answers)[0] > np.stack([row @ spread for row in hidden])
+    )

@@ -1,6 +1,7 @@
 """The two steps that have a row per pair, as functions that automatic differentiation knows the gradients of.
 
-On a CPU each is one compiled pass where eager PyTorch would make a dozen. This module needs PyTorch to be imported.
+On a CPU each is one compiled pass where eager PyTorch would make a dozen. This module needs PyTorch
+to be imported.
 """
 
 from typing import Any
@@ -21,7 +22,9 @@ class GatedSum(torch.autograd.Function):
         gate_a, table_a, gate_b, table_b, a, b = (tensor.contiguous() for tensor in inputs)
         ctx.save_for_backward(gate_a, table_a, gate_b, table_b, a, b)
         out = table_a.new_empty(len(a), table_a.shape[2])
-        kernels.gated_sum(*(tensor.detach().numpy() for tensor in (gate_a, table_a, gate_b, table_b, a, b, out)))
+        kernels.gated_sum(
+            *(tensor.detach().numpy() for tensor in (gate_a, table_a, gate_b, table_b, a, b, out))
+        )
         return out
 
     @staticmethod
@@ -48,7 +51,14 @@ class CrossEntropy(torch.autograd.Function):
         gradient, nothing = torch.empty_like(logits), np.zeros(count, dtype=np.int64)
         no_skip = np.zeros((p + 1, p), dtype=gradient.numpy().dtype)
         loss, correct = kernels.loss_gradient(
-            logits.numpy()[None], no_skip, nothing, nothing, right.numpy(), p, gradient.numpy(), count
+            logits.numpy()[None],
+            no_skip,
+            nothing,
+            nothing,
+            right.numpy(),
+            p,
+            gradient.numpy(),
+            count,
         )
         ctx.save_for_backward(gradient)
         share = torch.tensor(correct / count, dtype=torch.float64)

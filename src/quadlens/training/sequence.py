@@ -1,8 +1,8 @@
 """Networks on sequences: what is trained, on which words, and its step by automatic differentiation.
 
-`add:N` is asked for the sum of two numbers of N digits in base p, lowest digit first; `max:K` for the largest of K
-tokens out of p. Words are drawn anew for every step, from the run's seed and the step's index: a resumed run takes the
-steps that it would have taken.
+`add:N` is asked for the sum of two numbers of N digits in base p, lowest digit first; `max:K` for
+the largest of K tokens out of p. Words are drawn anew for every step, from the run's seed and the
+step's index: a resumed run takes the steps that it would have taken.
 """
 
 import math
@@ -35,7 +35,9 @@ class Words(NamedTuple):
     right: Int[np.ndarray, "n steps"]
 
 
-def draw(config: TrainConfig, rng: np.random.Generator, n: int, full_of_carries: bool = False) -> Words:
+def draw(
+    config: TrainConfig, rng: np.random.Generator, n: int, full_of_carries: bool = False
+) -> Words:
     """So many words, drawn evenly; or, of an addition, half of them full of carries.
 
     Half of the digits of such a word have y_i = p - 1 - x_i, which passes a carry on.
@@ -58,11 +60,19 @@ def draw(config: TrainConfig, rng: np.random.Generator, n: int, full_of_carries:
 
 def initial_weights(config: TrainConfig) -> Weights:
     """Weights drawn from N(0, initial_scale²/d_model), norms at 1."""
-    layout, rng = SequenceLayout.of(sequence_config(config)), np.random.default_rng([config.seed, START])
-    scale, flat = config.initial_scale / math.sqrt(config.d_model), np.zeros(layout.size, dtype=config.precision)
+    layout, rng = (
+        SequenceLayout.of(sequence_config(config)),
+        np.random.default_rng([config.seed, START]),
+    )
+    scale, flat = (
+        config.initial_scale / math.sqrt(config.d_model),
+        np.zeros(layout.size, dtype=config.precision),
+    )
     for name, shape in layout.shapes.items():
         start, size = layout.offsets[name], math.prod(shape)
-        flat[start : start + size] = 1.0 if name.endswith("_w") else scale * rng.standard_normal(size)
+        flat[start : start + size] = (
+            1.0 if name.endswith("_w") else scale * rng.standard_normal(size)
+        )
     return layout.params(flat)
 
 
@@ -81,12 +91,23 @@ def tried(config: TrainConfig, theta: np.ndarray) -> tuple[int, int, float, floa
 class SequenceEngine:
     """AdamW steps on words drawn anew for each, of one or more seeds in turn."""
 
-    def __init__(self, config: TrainConfig, seeds: list[int], state: OptimiserState, device: str, threads: int) -> None:
+    def __init__(
+        self,
+        config: TrainConfig,
+        seeds: list[int],
+        state: OptimiserState,
+        device: str,
+        threads: int,
+    ) -> None:
         import torch
 
         if device == "cpu":
             torch.set_num_threads(threads)
-        self._seeds, self._layout, self._device = seeds, SequenceLayout.of(sequence_config(config)), device
+        self._seeds, self._layout, self._device = (
+            seeds,
+            SequenceLayout.of(sequence_config(config)),
+            device,
+        )
         self._theta = [torch.tensor(row, device=device, requires_grad=True) for row in state.theta]
         self._first, self._second = (
             [torch.tensor(row, device=device) for row in x] for x in (state.first, state.second)
@@ -97,8 +118,15 @@ class SequenceEngine:
         import torch
 
         measures = []
-        for seed, theta, first, second in zip(self._seeds, self._theta, self._first, self._second, strict=True):
-            words = draw(config, np.random.default_rng([seed, STEP, epoch]), config.batch, full_of_carries=True)
+        for seed, theta, first, second in zip(
+            self._seeds, self._theta, self._first, self._second, strict=True
+        ):
+            words = draw(
+                config,
+                np.random.default_rng([seed, STEP, epoch]),
+                config.batch,
+                full_of_carries=True,
+            )
             loss, right, _ = answer(theta, self._layout, words)
             (gradient,) = torch.autograd.grad(loss, theta)
             validation = None
@@ -108,19 +136,25 @@ class SequenceEngine:
                     mean, share, _ = answer(theta, self._layout, unseen)
                     validation = Measure(mean.item(), share.double().mean().item())
                 adamw(theta, first, second, gradient, epoch + 1, config)
-            measures.append(StepMeasures(Measure(loss.item(), right.double().mean().item()), validation))
+            measures.append(
+                StepMeasures(Measure(loss.item(), right.double().mean().item()), validation)
+            )
         return measures
 
     def state(self) -> OptimiserState:
         """A copy of where AdamW stands."""
         flat = (self._theta, self._first, self._second)
-        return OptimiserState(*(np.stack([row.detach().cpu().numpy() for row in rows]) for rows in flat))
+        return OptimiserState(
+            *(np.stack([row.detach().cpu().numpy() for row in rows]) for rows in flat)
+        )
 
     def close(self) -> None:
         """Nothing to let go of: memory goes with the value."""
 
 
-def answer(theta: "Tensor", layout: SequenceLayout, words: Words) -> tuple["Tensor", "Tensor", "Tensor"]:
+def answer(
+    theta: "Tensor", layout: SequenceLayout, words: Words
+) -> tuple["Tensor", "Tensor", "Tensor"]:
     """Mean cross-entropy over words and steps; which words are right at every step; their smallest margins."""
     import torch
 
@@ -144,7 +178,8 @@ def _logits(theta: "Tensor", layout: SequenceLayout, tokens: "Tensor", steps: in
     x = w["W_E"][tokens] + w["W_pos"][position_rows(config)[:positions]]
     n, queries = _normed(x, w.get("ln1_w")), slice(positions - steps, positions)
     q, k, v = (
-        torch.einsum("ntd,hdk->nhtk", rows, w[name]) for rows, name in ((n[:, queries], "W_Q"), (n, "W_K"), (n, "W_V"))
+        torch.einsum("ntd,hdk->nhtk", rows, w[name])
+        for rows, name in ((n[:, queries], "W_Q"), (n, "W_K"), (n, "W_V"))
     )
     unseen = torch.arange(positions) > torch.arange(positions)[queries, None]
     scores = (q @ k.transpose(-1, -2) / config.divisor).masked_fill(unseen, -math.inf)
@@ -155,4 +190,8 @@ def _logits(theta: "Tensor", layout: SequenceLayout, tokens: "Tensor", steps: in
 
 
 def _normed(x: "Tensor", weight: "Tensor | None") -> "Tensor":
-    return x if weight is None else x * (x.square().mean(dim=-1, keepdim=True) + NORM_EPS).rsqrt() * weight
+    return (
+        x
+        if weight is None
+        else x * (x.square().mean(dim=-1, keepdim=True) + NORM_EPS).rsqrt() * weight
+    )

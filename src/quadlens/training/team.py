@@ -8,10 +8,11 @@ from collections.abc import Callable
 class Team:
     """`size` threads, the caller being the first; `run(task)` calls task(0) … task(size-1) and waits for all.
 
-    A step takes a few milliseconds and has three such meetings, so starting threads or filling a queue each time would
-    be felt: the members sleep on a bare lock. Only what releases the GIL (matrix products, compiled kernels) runs in
-    parallel, and that is all the heavy work. Each member's products are single-threaded: an OpenMP pool beside these
-    threads would spin on the same cores.
+    A step takes a few milliseconds and has three such meetings, so starting threads or filling a
+    queue each time would be felt: the members sleep on a bare lock. Only what releases the GIL
+    (matrix products, compiled kernels) runs in parallel, and that is all the heavy work. Each
+    member's products are single-threaded: an OpenMP pool beside these threads would spin on the
+    same cores.
     """
 
     def __init__(self, size: int) -> None:
@@ -23,7 +24,9 @@ class Team:
         for lock in (*self._go, *self._done):
             lock.acquire()
         for member in range(1, size):
-            threading.Thread(target=self._work, args=(member,), daemon=True, name=f"quadlens-{member}").start()
+            threading.Thread(
+                target=self._work, args=(member,), daemon=True, name=f"quadlens-{member}"
+            ).start()
 
     def run(self, task: Callable[[int], None]) -> None:
         """Call `task` with every member's number, in parallel; an exception of any member is raised here."""

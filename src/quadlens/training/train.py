@@ -50,7 +50,8 @@ class TrainingResult(Displayed):
         threads: With how many threads.
         params: The model.
         history: What was recorded.
-        end: Where the run stands, the optimiser's moments included, for `train` to continue from with more epochs.
+        end: Where the run stands, the optimiser's moments included, for `train` to continue from
+            with more epochs.
     """
 
     config: TrainConfig
@@ -79,8 +80,8 @@ class Hooks:
         on_checkpoint: Called with one checkpoint per seed, every `checkpoint_every` epochs.
         checkpoint_every: Epochs between two checkpoints.
         should_stop: Asked before every step; true ends the run with `Interrupted`.
-        snapshots: Epochs at which `on_snapshot` is called, by the index of the step they precede; the last may be
-            `epochs`, the trained model.
+        snapshots: Epochs at which `on_snapshot` is called, by the index of the step they precede;
+            the last may be `epochs`, the trained model.
         on_snapshot: Called with the epoch and one model per seed.
     """
 
@@ -115,7 +116,11 @@ def train(
         hooks: Progress, checkpoints, stopping.
     """
     return train_batch(
-        [config], device=device, threads=threads, resume=None if resume is None else [resume], hooks=hooks
+        [config],
+        device=device,
+        threads=threads,
+        resume=None if resume is None else [resume],
+        hooks=hooks,
     )[0]
 
 
@@ -135,7 +140,9 @@ def train_batch(
     if resume is not None:
         _check_resume(configs, resume)
         epoch = resume[0].epoch
-        state = OptimiserState(*(np.stack([getattr(c, n) for c in resume]) for n in ("theta", "first", "second")))
+        state = OptimiserState(
+            *(np.stack([getattr(c, n) for c in resume]) for n in ("theta", "first", "second"))
+        )
         recorders = [Recorder.continuing(c.history, config.history_every) for c in resume]
     else:
         epoch, theta = 0, np.stack([layout.flatten(start.params) for start in starts])
@@ -146,7 +153,9 @@ def train_batch(
     def checkpoints() -> list[Checkpoint]:
         now = engine.state()
         rows = zip(configs, now.theta, now.first, now.second, recorders, strict=True)
-        return [Checkpoint(c, device, threads, epoch, t, m, v, r.history()) for c, t, m, v, r in rows]
+        return [
+            Checkpoint(c, device, threads, epoch, t, m, v, r.history()) for c, t, m, v, r in rows
+        ]
 
     try:
         while epoch < config.epochs:
@@ -168,7 +177,9 @@ def train_batch(
     return results
 
 
-def _step(engine: Engine, config: TrainConfig, epoch: int, recorders: list[Recorder], hooks: Hooks) -> None:
+def _step(
+    engine: Engine, config: TrainConfig, epoch: int, recorders: list[Recorder], hooks: Hooks
+) -> None:
     """One step of every seed, with what the history wants of it."""
     if epoch % config.spectrum_every == 0:
         layout = Layout.of_run(config)
@@ -181,14 +192,18 @@ def _step(engine: Engine, config: TrainConfig, epoch: int, recorders: list[Recor
     measures = engine.step(epoch, config, validate=recorded)
     for recorder, measure in zip(recorders, measures, strict=True):
         if not math.isfinite(measure.train.loss):
-            words = f"the loss is {measure.train.loss} at epoch {epoch}; lower the learning rate, lr"
+            words = (
+                f"the loss is {measure.train.loss} at epoch {epoch}; lower the learning rate, lr"
+            )
             raise TrainingDiverged(words, settings=("lr",))
         if recorded:
             recorder.curves.append(_row(epoch, measure))
     hooks.on_step(epoch, measures)
 
 
-def seconds_per_epoch(config: TrainConfig, *, device: str = "auto", threads: int | None = None) -> float:
+def seconds_per_epoch(
+    config: TrainConfig, *, device: str = "auto", threads: int | None = None
+) -> float:
     """How long one step takes here and now, measured on a few steps of a run that is thrown away."""
     device, threads = place(config, device, threads, None)
     start, layout = start_of(config), Layout.of_run(config)
@@ -207,7 +222,9 @@ def seconds_per_epoch(config: TrainConfig, *, device: str = "auto", threads: int
 
 def _common(configs: Sequence[TrainConfig]) -> TrainConfig:
     """The settings all runs of a batch share; only the seed may differ."""
-    if not configs or any(dataclasses.replace(c, seed=configs[0].seed) != configs[0] for c in configs):
+    if not configs or any(
+        dataclasses.replace(c, seed=configs[0].seed) != configs[0] for c in configs
+    ):
         raise BadConfig("a batch trains one or more runs that differ in nothing but the seed")
     return configs[0]
 
@@ -222,7 +239,9 @@ def place(
         if resume is not None:
             return choose_device(resume[0].device), resume[0].threads
         device, wanted = choose_device(device), threads or available_threads()
-        return device, min(wanted, config.kind.most_threads or wanted) if device == "cpu" else wanted
+        return device, min(
+            wanted, config.kind.most_threads or wanted
+        ) if device == "cpu" else wanted
     except ModuleNotFoundError as error:
         raise MissingExtra("training", "train") from error
 
@@ -240,16 +259,26 @@ def _check_resume(configs: Sequence[TrainConfig], resume: Sequence[Checkpoint]) 
                 f"the checkpoint has {checkpoint.epoch} epochs and {config.epochs} are asked for; "
                 "ask for at least as many, or use another output"
             )
-        if changed := changed_settings(checkpoint.config, dataclasses.replace(config, epochs=checkpoint.config.epochs)):
-            raise BadConfig(f"the checkpoint is of another run ({changed}); use its settings or another output")
+        if changed := changed_settings(
+            checkpoint.config, dataclasses.replace(config, epochs=checkpoint.config.epochs)
+        ):
+            raise BadConfig(
+                f"the checkpoint is of another run ({changed}); use its settings or another output"
+            )
 
 
 def changed_settings(before: TrainConfig, now: TrainConfig) -> str:
     """Which settings differ, in words; empty where none does."""
     old, new = dataclasses.asdict(before), dataclasses.asdict(now)
-    return "; ".join(f"{name}: {old[name]} before, {new[name]} now" for name in new if new[name] != old[name])
+    return "; ".join(
+        f"{name}: {old[name]} before, {new[name]} now" for name in new if new[name] != old[name]
+    )
 
 
 def _row(epoch: int, measure: StepMeasures) -> tuple[float, ...]:
-    validation = (measure.validation.loss, measure.validation.accuracy) if measure.validation else (math.nan, math.nan)
+    validation = (
+        (measure.validation.loss, measure.validation.accuracy)
+        if measure.validation
+        else (math.nan, math.nan)
+    )
     return (float(epoch), measure.train.loss, measure.train.accuracy, *validation)

@@ -22,10 +22,11 @@ SUFFIXES = (".csv", ".parquet")
 def neuron_frame(explanation: Explanation) -> "polars.DataFrame":
     """Columns in the notation of `math.md`; null where a neuron has no such thing.
 
-    `role` is matching, mismatching, constant or dead; `cluster` the frequency of the cluster the neuron is in; `w` its
-    quadrature weight ρω scaled to 2π per cluster; `a_`, `b_`, `ov_a_`, `ov_b_` the amplitude and phase at k_in of each
-    path and of its OV part; `secondary` … the next largest frequencies of the input, with `_multiple` and `_phase`
-    written as a multiple of the primary (see `Harmonics`).
+    `role` is matching, mismatching, constant or dead; `cluster` the frequency of the cluster the
+    neuron is in; `w` its quadrature weight ρω scaled to 2π per cluster; `a_`, `b_`, `ov_a_`,
+    `ov_b_` the amplitude and phase at k_in of each path and of its OV part; `secondary` … the next
+    largest frequencies of the input, with `_multiple` and `_phase` written as a multiple of the
+    primary (see `Harmonics`).
 
     Raises:
         BadConfig: when the network has no part `neurons`.
@@ -35,8 +36,15 @@ def neuron_frame(explanation: Explanation) -> "polars.DataFrame":
     import polars as pl
 
     roles, spectra = explanation.roles, explanation.spectra
-    role = np.select([roles.dead, roles.constant, roles.matching], ["dead", "constant", "matching"], "mismatching")
-    cluster, weight = np.zeros(explanation.d_mlp, dtype=np.int64), np.full(explanation.d_mlp, np.nan)
+    role = np.select(
+        [roles.dead, roles.constant, roles.matching],
+        ["dead", "constant", "matching"],
+        "mismatching",
+    )
+    cluster, weight = (
+        np.zeros(explanation.d_mlp, dtype=np.int64),
+        np.full(explanation.d_mlp, np.nan),
+    )
     for group in explanation.clusters:
         product = group.rho * group.omega
         cluster[group.neurons], weight[group.neurons] = group.k, TURN * product / product.sum()
@@ -60,9 +68,14 @@ def neuron_frame(explanation: Explanation) -> "polars.DataFrame":
     }
     paths: dict[str, AmplitudePhase | None] = {"a": spectra.path_a, "b": spectra.path_b}
     attended = explanation.attended
-    paths |= {"ov_a": attended.path_a if attended else None, "ov_b": attended.path_b if attended else None}
+    paths |= {
+        "ov_a": attended.path_a if attended else None,
+        "ov_b": attended.path_b if attended else None,
+    }
     for name, path in paths.items():
-        amplitude, phase = (np.zeros(explanation.d_mlp),) * 2 if path is None else path.at(roles.k_in)
+        amplitude, phase = (
+            (np.zeros(explanation.d_mlp),) * 2 if path is None else path.at(roles.k_in)
+        )
         columns[f"{name}_amplitude"] = _nullable(amplitude, path is None)
         columns[f"{name}_phase"] = _nullable(phase, path is None)
     return pl.DataFrame({**columns, **_higher_ranks(explanation.harmonics)})
@@ -76,7 +89,9 @@ def _higher_ranks(harmonics: Harmonics) -> "dict[str, polars.Series]":
         row = 0 if missing else rank
         absent = ~harmonics.present[row] | missing
         columns[name] = _nullable(harmonics.k[row], absent)
-        columns[f"{name}_multiple"] = _nullable(harmonics.multiple[row], absent | (harmonics.multiple[row] == 0))
+        columns[f"{name}_multiple"] = _nullable(
+            harmonics.multiple[row], absent | (harmonics.multiple[row] == 0)
+        )
         columns[f"{name}_amplitude"] = _nullable(harmonics.amplitude[row], missing)
         columns[f"{name}_phase"] = _nullable(harmonics.phase[row], absent)
     return columns
@@ -93,7 +108,9 @@ def _nullable(values: np.ndarray, absent: np.ndarray | bool) -> "polars.Series":
 def check_frame_path(path: Path) -> None:
     """Refuse a file name whose suffix is neither of the two formats."""
     if path.suffix.lower() not in SUFFIXES:
-        raise BadConfig(f"{path}: unknown kind of table {path.suffix!r}; give a name that ends in .csv or .parquet")
+        raise BadConfig(
+            f"{path}: unknown kind of table {path.suffix!r}; give a name that ends in .csv or .parquet"
+        )
 
 
 def write_neurons(explanation: Explanation, path: Path) -> None:

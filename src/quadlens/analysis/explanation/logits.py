@@ -60,7 +60,11 @@ COEFFICIENTS = (
 )
 FORMS = (Column("r2"), Column("correct"), Column("inputs"), Column("min_margin"))
 # What a model has of these, by their names in JSON.
-PART_NAMES = {"all_logits": "all logits", "abs_component": "absolute-value component", "mlp_output": "MLP output"}
+PART_NAMES = {
+    "all_logits": "all logits",
+    "abs_component": "absolute-value component",
+    "mlp_output": "MLP output",
+}
 FORM_NAMES = {
     "by_parts": "two-term form, by parts",
     "fitted": "two-term form, fitted",
@@ -92,7 +96,9 @@ class LogitExplanation(Displayed):
         both = {"all logits": self.r2.all_logits, "absolute part": self.r2.abs_component}
         words = {name: {"pizza": fit.pizza, "clock": fit.clock} for name, fit in both.items()}
         return {
-            f"R² of {name}": ", ".join(f"{form} {'none' if r2 is None else f'{r2:.4f}'}" for form, r2 in forms.items())
+            f"R² of {name}": ", ".join(
+                f"{form} {'none' if r2 is None else f'{r2:.4f}'}" for form, r2 in forms.items()
+            )
             for name, forms in words.items()
         }
 
@@ -105,8 +111,16 @@ class LogitExplanation(Displayed):
     @property
     def rows(self) -> list[KeyRow]:
         """One row per key frequency."""
-        forms = (self.forms.by_parts.C, self.forms.by_parts.D, self.forms.fitted.C, self.forms.fitted.D)
-        return [KeyRow(*row) for row in zip(self.weak_spots, *(values.tolist() for values in forms), strict=True)]
+        forms = (
+            self.forms.by_parts.C,
+            self.forms.by_parts.D,
+            self.forms.fitted.C,
+            self.forms.fitted.D,
+        )
+        return [
+            KeyRow(*row)
+            for row in zip(self.weak_spots, *(values.tolist() for values in forms), strict=True)
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
@@ -116,16 +130,23 @@ class LogitExplanation(Displayed):
             "r2": dataclasses.asdict(self.r2),
             "coefficients": {str(row.spot.k): as_dict(COEFFICIENTS, row) for row in self.rows},
             "closed_form": {key: as_dict(FORMS, getattr(self.forms, key)) for key in FORM_NAMES},
-            "identity": {"of_a": _identity(self.identity.of_a), "of_b": _identity(self.identity.of_b)},
+            "identity": {
+                "of_a": _identity(self.identity.of_a),
+                "of_b": _identity(self.identity.of_b),
+            },
             "weak_spots": [dataclasses.asdict(spot) for spot in self.weak_spots],
             "algorithm": self.algorithm.to_dict(),
         }
 
     def tables(self) -> Iterator[Table]:
         """Regressions, and coefficients where there are key frequencies."""
-        fits = {name: dataclasses.astuple(getattr(self.r2, key)) for key, name in PART_NAMES.items()}
+        fits = {
+            name: dataclasses.astuple(getattr(self.r2, key)) for key, name in PART_NAMES.items()
+        }
         rows = [(name, *map(decimals, r2)) for name, r2 in fits.items()]
-        yield Table("R² of the logits against", ("part", "pizza", "clock", "pizza + secondary"), rows)
+        yield Table(
+            "R² of the logits against", ("part", "pizza", "clock", "pizza + secondary"), rows
+        )
         title = "Two-term form Σ_k (C|cos u| + D cos 2u) cos(kw(a+b-c)), and smallest |cos u|"
         if self.rows:
             yield as_table(title, COEFFICIENTS, self.rows[:MAX_ROWS])
@@ -140,7 +161,11 @@ class LogitExplanation(Displayed):
                 name: f"R² {decimals(form.r2)}, {form.correct} of {form.inputs} inputs right"
                 for name, form in forms.items()
             },
-            **({f"{passes_by} share of variance": decimals(self.skip_share, 4)} if self.skip_share else {}),
+            **(
+                {f"{passes_by} share of variance": decimals(self.skip_share, 4)}
+                if self.skip_share
+                else {}
+            ),
             "identity part held by c-2a, c-2b": f"{decimals(identity.of_a.share)}, {decimals(identity.of_b.share)}",
             "gradient symmetricity": f"{decimals(measures.gradient_symmetricity)} (pizza 0.994, clock 0.334)",
             "distance irrelevance": f"{decimals(measures.distance_irrelevance)} (pizza 0.17, clock 0.85)",

@@ -26,8 +26,9 @@ from quadlens.base.display import short
 from quadlens.base.numbers import decimals, fit
 from quadlens.base.table import MAX_ROWS, Column, Table, as_dict, as_table
 
-# Clusters are called clear when this share of the neurons that are not constant match, and when the largest frequency
-# explains at least half of a typical pre-activation; eight trained models (seeds 0 to 7) have 0.96 and more of both.
+# Clusters are called clear when this share of the neurons that are not constant match, and when the
+# largest frequency explains at least half of a typical pre-activation; eight trained models (seeds
+# 0 to 7) have 0.96 and more of both.
 CLEAR_MATCHING = 0.9
 CLEAR_VARIANCE = 0.5
 MAX_LISTED = 100
@@ -69,7 +70,17 @@ CLUSTERS = (
 )
 # In a table shares of variance come first.
 CLUSTER_ORDER = (
-    *("k", "neurons", "variance in", "variance out", "R² ψ=2φ", "gap mean", "gap std", "2nd is 2k", "R² 2φ+π"),
+    *(
+        "k",
+        "neurons",
+        "variance in",
+        "variance out",
+        "R² ψ=2φ",
+        "gap mean",
+        "gap std",
+        "2nd is 2k",
+        "R² 2φ+π",
+    ),
 )
 HARMONICS = (
     Column("rank", "", "rank", lambda rank: RANK_NAMES[rank - 1]),
@@ -121,7 +132,9 @@ class NeuronExplanation:
     def clear_clusters(self) -> bool:
         """Whether speaking of clusters makes sense at all."""
         matching, mismatching = self.roles.matching, self.roles.mismatching
-        if not matching.any() or matching.sum() < CLEAR_MATCHING * (matching.sum() + mismatching.sum()):
+        if not matching.any() or matching.sum() < CLEAR_MATCHING * (
+            matching.sum() + mismatching.sum()
+        ):
             return False
         return float(np.median(self.roles.variance_input[matching])) >= CLEAR_VARIANCE
 
@@ -129,12 +142,16 @@ class NeuronExplanation:
     def doubled_keys(self) -> tuple[tuple[int, int], ...]:
         """Key frequencies (k, 2k) where one is the other's double: they share a harmonic."""
         folded = {k: doubled(k, self.harmonics.p) for k in self.key_frequencies}
-        return tuple((k, double) for k, double in folded.items() if double in folded and double != k)
+        return tuple(
+            (k, double) for k, double in folded.items() if double in folded and double != k
+        )
 
     @property
     def key_neurons(self) -> tuple[int, ...]:
         """How many neurons are in the cluster of each key frequency."""
-        return tuple(len(cluster.neurons) for cluster in self.clusters if cluster.k in self.key_frequencies)
+        return tuple(
+            len(cluster.neurons) for cluster in self.clusters if cluster.k in self.key_frequencies
+        )
 
     @property
     def rows(self) -> list[ClusterRow]:
@@ -142,7 +159,10 @@ class NeuronExplanation:
         rows = []
         for each in zip(self.clusters, self.phases, self.cluster_doubling, strict=True):
             k, neurons = each[0].k, each[0].neurons
-            medians = (_median(shares[neurons]) for shares in (self.roles.variance_input, self.roles.variance_output))
+            medians = (
+                _median(shares[neurons])
+                for shares in (self.roles.variance_input, self.roles.variance_output)
+            )
             rows.append(ClusterRow(*each, k in self.key_frequencies, *medians))
         return rows
 
@@ -174,7 +194,9 @@ class NeuronExplanation:
         caption = f"{len(rows) - MAX_ROWS} more, not shown here" if len(rows) > MAX_ROWS else ""
         title = "Clusters: neurons that read and write frequency k"
         yield as_table(title, CLUSTERS, rows[:MAX_ROWS], CLUSTER_ORDER, caption=caption)
-        clear = [row for row in self.harmonic_fits if max(row.r2 or 0.0, row.r2_offset or 0.0) > DRAWN_R2][:MAX_ROWS]
+        clear = [
+            row for row in self.harmonic_fits if max(row.r2 or 0.0, row.r2_offset or 0.0) > DRAWN_R2
+        ][:MAX_ROWS]
         hidden = len(self.harmonic_fits) - len(clear)
         caption = f"{hidden} more without a clear relation, not shown here" if hidden else ""
         if clear:
@@ -196,7 +218,9 @@ def explain_neurons(anatomy: Anatomy) -> NeuronExplanation:
         harmonics=harmonics,
         harmonic_fits=harmonic_fits(harmonics, ~roles.dead),
         doubling=secondary_doubling(harmonics, ~roles.dead),
-        cluster_doubling=tuple(secondary_doubling(harmonics, np.isin(every, cluster.neurons)) for cluster in clusters),
+        cluster_doubling=tuple(
+            secondary_doubling(harmonics, np.isin(every, cluster.neurons)) for cluster in clusters
+        ),
     )
 
 

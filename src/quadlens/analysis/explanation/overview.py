@@ -9,7 +9,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from quadlens.analysis.logits.algorithm import AlgorithmMeasures, algorithm_measures, embedding, right_logits
+from quadlens.analysis.logits.algorithm import (
+    AlgorithmMeasures,
+    algorithm_measures,
+    embedding,
+    right_logits,
+)
 from quadlens.analysis.spectrum.anatomy import Anatomy
 from quadlens.analysis.spectrum.cluster import find_clusters, key_frequencies, neuron_spectra
 from quadlens.analysis.spectrum.irreps import Irrep, Irreps, find_irreps
@@ -65,8 +70,8 @@ class NormFactors:
     Attributes:
         mlp: The smallest and the largest factor before the MLP.
         final: The same before the unembedding.
-        correct: How many inputs the network answers right with both factors at their means, so that what reaches a
-            neuron has no factor that depends on the input; None of several layers.
+        correct: How many inputs the network answers right with both factors at their means, so that
+            what reaches a neuron has no factor that depends on the input; None of several layers.
     """
 
     mlp: tuple[float, float]
@@ -77,10 +82,15 @@ class NormFactors:
         """How far the factors vary, and what is left without that.
 
         >>> NormFactors((0.5, 0.7), (1.0, 1.0), 24).sentence(25)
-        'A norm multiplies what neurons read by 0.500 to 0.700; with its mean for every input, 24 of 25 are right.'
+        'A norm multiplies what neurons read by 0.500 to 0.700; with its mean for every input, 24 of
+        25 are right.'
         """
         read = {"what neurons read": self.mlp, "what the unembedding reads": self.final}
-        ranges = [f"{what} by {decimals(low)} to {decimals(high)}" for what, (low, high) in read.items() if low < high]
+        ranges = [
+            f"{what} by {decimals(low)} to {decimals(high)}"
+            for what, (low, high) in read.items()
+            if low < high
+        ]
         words = f"A norm multiplies {' and another '.join(ranges) or 'by one factor'}"
         if self.correct is None:
             return f"{words}."
@@ -97,17 +107,20 @@ class Overview:
         attention: Kind of attention; None for an MLP.
         attention_ranges: What each head puts on each position.
         evaluation: How it answers.
-        additive_share: Share of the pre-activations' variance over all inputs that is a part of a plus a part of b.
+        additive_share: Share of the pre-activations' variance over all inputs that is a part of a
+            plus a part of b.
         rank: How many directions hold 99.9 % of W_L around its mean over c.
-        key_frequencies: From what neurons read, over a and over b, and write; of several layers, those with at least
-            1 % of W_L, for the last need not read waves of a and b. None without a cyclic relabelling.
+        key_frequencies: From what neurons read, over a and over b, and write; of several layers,
+            those with at least 1 % of W_L, for the last need not read waves of a and b. None
+            without a cyclic relabelling.
         key_neurons: How many neurons read and write each of them; of several layers, write it most.
         irreps: Shares of every irrep in W_L, largest first; None where the table is no group's.
         layers: Number of layers.
         neuron_layers: Number of those that have neurons.
-        algorithm: The measures of Zhong et al.; None without a cyclic relabelling, with norms, and where n is too large
-            to look.
-        norms: What the norms before the last MLP and before the unembedding multiply by; None where there is none.
+        algorithm: The measures of Zhong et al.; None without a cyclic relabelling, with norms, and
+            where n is too large to look.
+        norms: What the norms before the last MLP and before the unembedding multiply by; None where
+            there is none.
     """
 
     attention: AttentionKind | None
@@ -139,7 +152,9 @@ class Overview:
             "attention": self.attention,
             "right": f"{self.evaluation.correct} of {self.evaluation.pairs}",
             "key_frequencies": self.key_frequencies,
-            "key_irreps": None if self.irreps is None else ", ".join(share.irrep.name for share in self.key_irreps),
+            "key_irreps": None
+            if self.irreps is None
+            else ", ".join(share.irrep.name for share in self.key_irreps),
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -149,7 +164,9 @@ class Overview:
             "n_layers": self.layers,
             "key_frequencies": None if self.key_frequencies is None else list(self.key_frequencies),
             "key_neurons": list(self.key_neurons),
-            "key_irreps": None if no_group else [as_dict(IRREPS, share) for share in self.key_irreps],
+            "key_irreps": None
+            if no_group
+            else [as_dict(IRREPS, share) for share in self.key_irreps],
             "key_irreps_rank": None if no_group else self.key_irreps_rank,
             "rank_W_L": self.rank,
             "additive_share": self.additive_share,
@@ -226,11 +243,15 @@ def norm_factors(layer: FloatTables) -> NormFactors | None:
 def additive_part(layer: FloatTables) -> tuple[FloatTables, float]:
     """The sum of a part of a and a part of b closest to the pre-activations, and its share of their variance.
 
-    It is the mean over b plus the mean over a less the mean over both: exactly the waves of the plane (a, b) that lie
-    on its two axes.
+    It is the mean over b plus the mean over a less the mean over both: exactly the waves of the
+    plane (a, b) that lie on its two axes.
     """
     n = layer.p
-    of_a, of_b, squares = np.empty((n, layer.d_mlp)), np.zeros((n, layer.d_mlp)), np.zeros(layer.d_mlp)
+    of_a, of_b, squares = (
+        np.empty((n, layer.d_mlp)),
+        np.zeros((n, layer.d_mlp)),
+        np.zeros(layer.d_mlp),
+    )
     for a in range(n):
         pre = layer.pre(a)
         of_a[a] = pre.mean(axis=0)
@@ -250,7 +271,9 @@ def _irrep_shares(model: Weights, layer: FloatTables) -> tuple[IrrepShare, ...]:
     W_L, embedded = irreps.shares(layer.W_L), irreps.shares(_token_vectors(model))
     logits = _logit_shares(layer, irreps) if layer.p <= LARGEST_N else None
     shares = [
-        IrrepShare(irrep, float(W_L[i]), float(embedded[i]), None if logits is None else float(logits[i]))
+        IrrepShare(
+            irrep, float(W_L[i]), float(embedded[i]), None if logits is None else float(logits[i])
+        )
         for i, irrep in enumerate(irreps.parts)
     ]
     return tuple(sorted(shares, key=lambda share: -share.share_W_L))

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 P = TypeVar("P")
 T = TypeVar("T")
-# The parts that every other network lacks, by their types: their names, and what a network is like that has them.
+# The parts that every other network lacks, by their types: their names, and what a network is like
+# that has them.
 PARTS: dict[type, tuple[str, str]] = {
     NeuronExplanation: (
         "neurons",
@@ -81,17 +82,19 @@ class _Of(Generic[P, T]):
 class Explanation(Displayed):
     """What is known about a network; the tables, the JSON, the words and the frame are its views.
 
-    Parts that a network does not have are None. What a part has is the explanation's own, too: `explanation.clusters`
-    is `explanation.neurons.clusters`, `explanation.key_irreps` is `explanation.overview.key_irreps`.
+    Parts that a network does not have are None. What a part has is the explanation's own, too:
+    `explanation.clusters` is `explanation.neurons.clusters`, `explanation.key_irreps` is
+    `explanation.overview.key_irreps`.
 
     Attributes:
-        task: What the model is asked; frequencies are those after the renaming that makes it addition.
+        task: What the model is asked; frequencies are those after the renaming that makes it
+            addition.
         d_mlp: Number of neurons.
         activation: The nonlinearity.
-        neurons: What every neuron reads and writes; None where attention depends on the tokens, with norms, several
-            layers, or a task that no renaming makes addition.
-        logits: What the logits are made of; None without `neurons`, when it was left out, and where the odd part of
-            the activation is not linear.
+        neurons: What every neuron reads and writes; None where attention depends on the tokens,
+            with norms, several layers, or a task that no renaming makes addition.
+        logits: What the logits are made of; None without `neurons`, when it was left out, and where
+            the odd part of the activation is not linear.
         overview: What can be said of such a network all the same; None where `neurons` says more.
     """
 
@@ -173,7 +176,11 @@ class Explanation(Displayed):
             "task": self.task.to_json(),
             "d_mlp": self.d_mlp,
             "activation": self.activation,
-            **({} if self.neurons is None else {**self.neurons.to_dict(), **dict.fromkeys(LOGIT_KEYS)}),
+            **(
+                {}
+                if self.neurons is None
+                else {**self.neurons.to_dict(), **dict.fromkeys(LOGIT_KEYS)}
+            ),
             **({} if self.logits is None else self.logits.to_dict()),
             **({} if self.overview is None else self.overview.to_dict()),
             "summary": self.summary(),
@@ -225,7 +232,12 @@ def beside_paper(explanation: Explanation) -> tuple[Table, ...]:
     for letter, ours, theirs in (("C", form.C, paper.C), ("D", form.D, paper.D)):
         rows.append((letter, *(decimals(float(value), 2) for value in ours)))
         rows.append((f"{letter}, the paper", *(f"{value:g}" for _, value in theirs)))
-    fits = (r2.all_logits.pizza, r2.all_logits.clock, r2.abs_component.pizza, r2.abs_component.clock)
+    fits = (
+        r2.all_logits.pizza,
+        r2.all_logits.clock,
+        r2.abs_component.pizza,
+        r2.abs_component.clock,
+    )
     return (
         Table("Beside the paper's model", ("k", *map(str, explanation.key_frequencies)), rows),
         Table(
@@ -253,7 +265,8 @@ def explain(
     Args:
         model: Any model, or its anatomy; nothing is assumed of the weights.
         logits: Also look at all p³ logits (p³ d_mlp multiplications, a block at a time).
-        rng: Draws the triples of the gradient symmetricity; when None they are the 100 that Zhong et al. take.
+        rng: Draws the triples of the gradient symmetricity; when None they are the 100 that Zhong
+            et al. take.
         progress: Told each step of an overview.
 
     Raises:
@@ -270,7 +283,8 @@ def explain(
             "explain its neurons alone with logits=False",
             settings=("logits",),
         )
-    # Logits are an even part and an identity part only where the odd part of the activation is linear: not for tanh.
+    # Logits are an even part and an identity part only where the odd part of the activation is
+    # linear: not for tanh.
     apart = logits and NONLINEARITIES[config.activation].odd_slope is not None
     with within_float64("an explanation"):
         neurons = explain_neurons(anatomy)
@@ -278,7 +292,9 @@ def explain(
     return Explanation(config.task, config.d_mlp, config.activation, neurons, about_logits)
 
 
-def outline(model: Weights | Anatomy, progress: Callable[[str], None] = lambda step: None) -> Explanation:
+def outline(
+    model: Weights | Anatomy, progress: Callable[[str], None] = lambda step: None
+) -> Explanation:
     """What can be said of any network; `progress` is told each step that passes over all inputs."""
     anatomy = anatomy_of(model)
     config, overview = anatomy.config, look_over(anatomy, progress)

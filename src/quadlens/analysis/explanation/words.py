@@ -47,9 +47,15 @@ def _opening(explanation: Explanation, neurons: NeuronExplanation) -> str:
         return f"{opening} Its logits are not taken apart: the odd part of {explanation.activation} is not linear."
     correct, inputs = explanation.logits.parts.correct, explanation.p**2
     if correct == inputs:
-        does = f"adds modulo {explanation.p}" if task.name == "add" else f"answers {task.words} everywhere"
+        does = (
+            f"adds modulo {explanation.p}"
+            if task.name == "add"
+            else f"answers {task.words} everywhere"
+        )
         return f"This model {does} with {using}.{_renaming(task)}"
-    questions = f"additions modulo {explanation.p}" if task.name == "add" else f"inputs of {task.words}"
+    questions = (
+        f"additions modulo {explanation.p}" if task.name == "add" else f"inputs of {task.words}"
+    )
     return f"This model answers {correct:,} of {inputs:,} {questions} right; it has {using}.{_renaming(task)}"
 
 
@@ -64,7 +70,11 @@ def _renaming(task: Task) -> str:
 
 def _matching(neurons: NeuronExplanation) -> str:
     roles = neurons.roles
-    matching, constant, dead = int(roles.matching.sum()), int(roles.constant.sum()), int(roles.dead.sum())
+    matching, constant, dead = (
+        int(roles.matching.sum()),
+        int(roles.constant.sum()),
+        int(roles.dead.sum()),
+    )
     mismatching = int(roles.mismatching.sum())
     same = "reads and writes" if matching == 1 else "read and write"
     words = f"{matching} of {counted(len(roles.dead), 'neuron')} {same} the same frequency"
@@ -73,8 +83,16 @@ def _matching(neurons: NeuronExplanation) -> str:
     if constant:
         words += f", {constant} {'is' if constant == 1 else 'are'} mostly constant"
         words += f" ({'dead' if constant == 1 else f'{dead} of them dead'})" if dead else ""
-    verdict = "a good model in the paper's sense" if neurons.good_model else "not a good model in the paper's sense"
-    clear = "" if neurons.clear_clusters else " There are no clear clusters; read what follows with care."
+    verdict = (
+        "a good model in the paper's sense"
+        if neurons.good_model
+        else "not a good model in the paper's sense"
+    )
+    clear = (
+        ""
+        if neurons.clear_clusters
+        else " There are no clear clusters; read what follows with care."
+    )
     return f"{words}: {verdict}.{clear}"
 
 
@@ -112,7 +130,11 @@ def _secondary(neurons: NeuronExplanation) -> str:
     phase, r2 = "", doubling.phase_r2
     if r2 is not None:
         relation = f"2φ + π (R² {fit(r2)})"
-        phase = f", with phase {relation}" if r2 >= CLEAR_RELATION else f"; their phase does not follow {relation}"
+        phase = (
+            f", with phase {relation}"
+            if r2 >= CLEAR_RELATION
+            else f"; their phase does not follow {relation}"
+        )
     return (
         f"The secondary frequency is the double of the primary one for {doubling.doubled} "
         f"of {counted(doubling.neurons, 'neuron')}{phase}."
@@ -133,7 +155,9 @@ def _logits(logits: LogitExplanation) -> list[str]:
     whole, even, form = logits.r2.all_logits, logits.r2.abs_component, logits.forms.by_parts
     if whole.clock is None or whole.pizza is None or form.r2 is None or logits.skip_share is None:
         return ["The logits do not vary at all."]
-    sentences = [f"The logits fit the clock form with R² {whole.clock:.3f} and the pizza form with {whole.pizza:.3f};"]
+    sentences = [
+        f"The logits fit the clock form with R² {whole.clock:.3f} and the pizza form with {whole.pizza:.3f};"
+    ]
     if even.clock is None or even.pizza is None:
         sentences[0] = sentences[0][:-1] + "."
     else:
@@ -146,7 +170,9 @@ def _logits(logits: LogitExplanation) -> list[str]:
     )
     if logits.skip_share > 0:
         what = "output bias" if logits.parts.skip_is_bias else "skip connection"
-        sentences.append(f"The {what} makes {neglected(logits.skip_share)} of the logits' variance.")
+        sentences.append(
+            f"The {what} makes {neglected(logits.skip_share)} of the logits' variance."
+        )
     return [*sentences, logits.algorithm.sentence()]
 
 
@@ -174,11 +200,15 @@ def _overview(overview: Overview) -> list[str]:
         rest = neglected(1 - overview.additive_share)
         sentences.append(f"Of what neurons read, {rest} is not a part of a plus a part of b.")
     if overview.key_frequencies is None:
-        sentences.append("No renaming of the elements makes the task addition, so there are no frequencies.")
+        sentences.append(
+            "No renaming of the elements makes the task addition, so there are no frequencies."
+        )
     else:
         named = ", ".join(map(str, overview.key_frequencies)) or "none"
         do = "write" if deep else "read and write"
-        sentences.append(f"Key frequencies: {named} ({sum(overview.key_neurons)} neurons {do} one of them).")
+        sentences.append(
+            f"Key frequencies: {named} ({sum(overview.key_neurons)} neurons {do} one of them)."
+        )
     sentences.append(_irreps(overview))
     if overview.algorithm is not None:
         sentences.append(overview.algorithm.sentence())
@@ -188,7 +218,10 @@ def _overview(overview: Overview) -> list[str]:
 def _irreps(overview: Overview) -> str:
     if overview.irreps is None:
         return "Its table is not a group's, so there are no irreps."
-    named = ", ".join(f"{share.irrep.name} {decimals(100 * share.share_W_L, 1)} %" for share in overview.key_irreps)
+    named = ", ".join(
+        f"{share.irrep.name} {decimals(100 * share.share_W_L, 1)} %"
+        for share in overview.key_irreps
+    )
     room = overview.key_irreps_rank
     return (
         f"W_L is made of {named or 'no irrep in particular'} (those with at least 1 % each), which have room "

@@ -1,15 +1,15 @@
 """Keys that are doubles of each other, read together.
 
-Where 2k is a key too, the rule at k need not be even: the wave that an uneven rule adds is one that the clusters of the
-chain k, 2k, 4k, … can undo for each other. So a chain is read with the density of its nodes, and with what a cluster
-writes at twice its frequency:
+Where 2k is a key too, the rule at k need not be even: the wave that an uneven rule adds is one that
+the clusters of the chain k, 2k, 4k, … can undo for each other. So a chain is read with the density
+of its nodes, and with what a cluster writes at twice its frequency:
 
     at k:   Σ_m μ_{2+m} s_m(d) e^{imθ},      at 2k:   B Σ_m μ_{4+m} s_m(d) e^{imθ},      μ_q = Σ_i w_i e^{iqφ_i}
 
-with h(g(d, θ)) = Σ_m s_m(d) e^{imθ}, |m| ≤ 2 and |q| ≤ 4. m = -2 at k is the integral itself, m = 0 a constant, m = 2
-the mirror image cos kw(a + b + c), which turns the circle of answers into an ellipse. B is one complex number per
-cluster: how its neurons write 2k, by least squares of W_i(2k) against ω_i e^{4iφ_i}. For an even rule all but m = -2
-vanish.
+with h(g(d, θ)) = Σ_m s_m(d) e^{imθ}, |m| ≤ 2 and |q| ≤ 4. m = -2 at k is the integral itself, m = 0
+a constant, m = 2 the mirror image cos kw(a + b + c), which turns the circle of answers into an
+ellipse. B is one complex number per cluster: how its neurons write 2k, by least squares of W_i(2k)
+against ω_i e^{4iφ_i}. For an even rule all but m = -2 vanish.
 """
 
 import numpy as np
@@ -81,5 +81,9 @@ def _tilted(reading: ClusterReading, written: int) -> Complex[np.ndarray, "n n"]
     total = np.zeros((len(theta), len(theta)), dtype=complex)
     for m in range(-WAVES, WAVES + 1):
         if abs(written + m) <= MOMENTS:
-            total += rule.moment(written + m) * by_difference(rule.harmonics[:, m]) * np.exp(1j * m * theta)
+            total += (
+                rule.moment(written + m)
+                * by_difference(rule.harmonics[:, m])
+                * np.exp(1j * m * theta)
+            )
     return total

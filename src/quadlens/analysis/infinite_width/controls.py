@@ -1,14 +1,16 @@
 """How the lens's claims can fail: each measured beside a control that takes away just what the claim is about.
 
-- `shared_permuted`: the same R², of a network whose output phases ψ are permuted within each cluster.
-- `resampled_even`: the share of inputs whose answer is the network's own when each cluster is replaced by as many fresh
-  neurons with the same g, spread evenly and written at 2φ; `resampled_half`: by as many on half a period.
-- `residual`: what a cluster writes at its own k and is *not* symmetric, predicted from φ_i, w_i and g alone; against
-  the same with weights and phases paired at random.
-- `spacing`: whether w_i is the width (φ_{i+1} - φ_{i-1})/2 of the box that neuron i stands for, phases shared by
-  several neurons merged; against the 95 % point of the same with weights permuted.
-- `cross_writing`: the covariance share of the logits that neurons write at the keys of other clusters; against the same
-  when the neurons of each cluster exchange what they write there.
+- `shared_permuted`: the same R², of a network whose output phases ψ are permuted within each
+  cluster.
+- `resampled_even`: the share of inputs whose answer is the network's own when each cluster is
+  replaced by as many fresh neurons with the same g, spread evenly and written at 2φ;
+  `resampled_half`: by as many on half a period.
+- `residual`: what a cluster writes at its own k and is *not* symmetric, predicted from φ_i, w_i and
+  g alone; against the same with weights and phases paired at random.
+- `spacing`: whether w_i is the width (φ_{i+1} - φ_{i-1})/2 of the box that neuron i stands for,
+  phases shared by several neurons merged; against the 95 % point of the same with weights permuted.
+- `cross_writing`: the covariance share of the logits that neurons write at the keys of other
+  clusters; against the same when the neurons of each cluster exchange what they write there.
 """
 
 from dataclasses import asdict, dataclass, field
@@ -41,7 +43,8 @@ class Fits:
         residual_correlation: Its correlation with what is predicted.
         residual_permuted: R² with weights and phases paired at random, the mean over permutations.
         spacing: Correlation of weights with box widths.
-        spacing_slope: Slope of weights over box widths, both in units of their mean; 1 in a rule of boxes.
+        spacing_slope: Slope of weights over box widths, both in units of their mean; 1 in a rule of
+            boxes.
         spacing_permuted: The correlation that 95 of 100 random pairings stay below.
     """
 
@@ -87,9 +90,14 @@ def controls(parts: Parts, inputs: Inputs, seed: int = 0) -> Controls:
     permuted = _shared_permuted(parts, inputs, rng)
     even, half = _resampled(parts, inputs, rng)
     rules = [reading for reading in parts.readings if reading.rule.is_rule]
-    pieces = {reading.cluster.k: (_residuals(reading, rng), _boxes(reading.rule, rng)) for reading in rules}
+    pieces = {
+        reading.cluster.k: (_residuals(reading, rng), _boxes(reading.rule, rng))
+        for reading in rules
+    }
     fits = {k: _fits([residual], [boxes]) for k, (residual, boxes) in pieces.items()}
-    every = _fits([residual for residual, _ in pieces.values()], [boxes for _, boxes in pieces.values()])
+    every = _fits(
+        [residual for residual, _ in pieces.values()], [boxes for _, boxes in pieces.values()]
+    )
     cross = _cross_writing(parts, inputs, rng)
     return Controls(
         **vars(every),
@@ -102,22 +110,42 @@ def controls(parts: Parts, inputs: Inputs, seed: int = 0) -> Controls:
     )
 
 
-def control_table(shared: float, answers_right: float, measured: Controls, numbers: int, weights: int | None) -> Table:
+def control_table(
+    shared: float, answers_right: float, measured: Controls, numbers: int, weights: int | None
+) -> Table:
     """One row per claim, its control beside it."""
     of_weights = f"{numbers:,} numbers" + ("" if weights is None else f" of {weights:,} weights")
     compared = (
         ("shared function, R²", shared, "output phases permuted", measured.shared_permuted),
-        ("answers kept by even nodes", measured.resampled_even, "nodes on half a period", measured.resampled_half),
-        ("what is not symmetric, R²", measured.residual, "weights permuted", measured.residual_permuted),
+        (
+            "answers kept by even nodes",
+            measured.resampled_even,
+            "nodes on half a period",
+            measured.resampled_half,
+        ),
+        (
+            "what is not symmetric, R²",
+            measured.residual,
+            "weights permuted",
+            measured.residual_permuted,
+        ),
         (
             "cross-writing, share of logits",
             measured.cross_writing,
             "neurons exchanged",
             measured.cross_writing_permuted,
         ),
-        ("weights against box widths", measured.spacing, "weights permuted, 95 %", measured.spacing_permuted),
+        (
+            "weights against box widths",
+            measured.spacing,
+            "weights permuted, 95 %",
+            measured.spacing_permuted,
+        ),
     )
-    rows = [[claim, decimals(value, 4), control, decimals(with_it, 4)] for claim, value, control, with_it in compared]
+    rows = [
+        [claim, decimals(value, 4), control, decimals(with_it, 4)]
+        for claim, value, control, with_it in compared
+    ]
     rows.insert(1, ["its answers right", decimals(answers_right, 4), of_weights, ""])
     return Table(
         "What the lens claims, and its controls",
@@ -169,10 +197,13 @@ def _resampled(parts: Parts, inputs: Inputs, rng: np.random.Generator) -> tuple[
     return kept[0], kept[1]
 
 
-def _cross_writing(parts: Parts, inputs: Inputs, rng: np.random.Generator) -> Float[np.ndarray, " many"] | None:
+def _cross_writing(
+    parts: Parts, inputs: Inputs, rng: np.random.Generator
+) -> Float[np.ndarray, " many"] | None:
     """⟨what is written at others' keys, logits⟩ / ‖logits‖², then the same with neurons exchanged within clusters.
 
-    From ⟨h_i, logits_k⟩ of every neuron and key, so that no permutation needs a pass over the inputs.
+    From ⟨h_i, logits_k⟩ of every neuron and key, so that no permutation needs a pass over the
+    inputs.
     """
     size = parts.inner(parts.logits, parts.logits)
     if len(parts.keys) < 2 or size == 0:
@@ -181,7 +212,9 @@ def _cross_writing(parts: Parts, inputs: Inputs, rng: np.random.Generator) -> Fl
     for reading in parts.readings:
         others = [k for k in parts.keys if k != reading.cluster.k]
         weights = mean_squares(parts.n, np.array(others))
-        hidden = inputs.sigma.apply(inputs.pre[:, :, reading.cluster.neurons]).reshape(parts.n**2, -1)
+        hidden = inputs.sigma.apply(inputs.pre[:, :, reading.cluster.neurons]).reshape(
+            parts.n**2, -1
+        )
         met = hidden.T @ parts.logits[..., others].conj().reshape(parts.n**2, -1)
         written = parts.written[others][:, reading.cluster.neurons].T
         orders = [np.arange(len(met)), *(rng.permutation(len(met)) for _ in range(PERMUTATIONS))]
@@ -189,7 +222,8 @@ def _cross_writing(parts: Parts, inputs: Inputs, rng: np.random.Generator) -> Fl
     return total / size
 
 
-# Sums of squares and products of what is not symmetric (r) and what is predicted of it (p): rr, rp and pp.
+# Sums of squares and products of what is not symmetric (r) and what is predicted of it (p): rr, rp
+# and pp.
 Residual = tuple[float, Float[np.ndarray, " many"], Float[np.ndarray, " many"]]
 
 
@@ -200,7 +234,11 @@ def _residuals(reading: ClusterReading, rng: np.random.Generator) -> Residual:
     sums = reading.finite[..., None], rule.sums(reading.cluster.phi, weights)
     true, predicted = (x - symmetric(x, k) for x in sums)
     rr = float(np.square(np.abs(true)).sum())
-    return rr, (predicted * true.conj()).real.sum(axis=(0, 1)), np.square(np.abs(predicted)).sum(axis=(0, 1))
+    return (
+        rr,
+        (predicted * true.conj()).real.sum(axis=(0, 1)),
+        np.square(np.abs(predicted)).sum(axis=(0, 1)),
+    )
 
 
 def _boxes(rule: Rule, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -217,14 +255,25 @@ def _boxes(rule: Rule, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray
     return x, y, np.stack([rng.permutation(y) for _ in range(SHUFFLES)])
 
 
-def _fits(residuals: list[Residual], boxes: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Fits:
+def _fits(
+    residuals: list[Residual], boxes: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
+) -> Fits:
     """Pooled over clusters: sums of squares for the residual, all boxes of all clusters for the spacing."""
     none = np.zeros(PERMUTATIONS + 1)
     rr = sum(left for left, _, _ in residuals)
-    rp, pp = sum((met for _, met, _ in residuals), none), sum((size for _, _, size in residuals), none)
+    rp, pp = (
+        sum((met for _, met, _ in residuals), none),
+        sum((size for _, _, size in residuals), none),
+    )
     r2 = (2 * rp - pp) / rr if rr > 0 else None
-    x, y = (np.concatenate([columns[j] for columns in boxes]) if boxes else np.zeros(0) for j in (0, 1))
-    shuffled = np.concatenate([permuted for _, _, permuted in boxes], axis=1) if boxes else np.zeros((SHUFFLES, 0))
+    x, y = (
+        np.concatenate([columns[j] for columns in boxes]) if boxes else np.zeros(0) for j in (0, 1)
+    )
+    shuffled = (
+        np.concatenate([permuted for _, _, permuted in boxes], axis=1)
+        if boxes
+        else np.zeros((SHUFFLES, 0))
+    )
     xx, yy = float(x @ x), float(y @ y)
     spaced = xx > 0 and yy > 0
     return Fits(

@@ -2,11 +2,12 @@
 
     E(r, b) = Σ_i w_i σ(g_r(θ_b + φ_i)) e^{iψ_i} - e^{-2iθ_b} ∫ σ(g_r(θ)) e^{2iθ} dθ,   g_r(θ) = Re Σ_m F_m[r] e^{imθ}
 
-θ_b = kwb, one row r per difference a - b, weights w_i that sum to 2π, σ = ReLU or |x|. With F_0 = 0, F_1 = e^{is} it is
-the error of `math.md` §4. Every row's integral is exact up to rounding: between two zeros of g_r the integrand is a
-trigonometric polynomial. Zeros are found in floats and then proved: on each arc between them ±g_r ≥ -η is shown by
-Taylor's theorem on small cells, and a wrong zero can only change the integral by 2π · 2η. Finite sums are added up
-directly, so that the cost is rows · n · d (degree + 1): no running sums, unlike degree 1 without a constant.
+θ_b = kwb, one row r per difference a - b, weights w_i that sum to 2π, σ = ReLU or |x|. With F_0 =
+0, F_1 = e^{is} it is the error of `math.md` §4. Every row's integral is exact up to rounding:
+between two zeros of g_r the integrand is a trigonometric polynomial. Zeros are found in floats and
+then proved: on each arc between them ±g_r ≥ -η is shown by Taylor's theorem on small cells, and a
+wrong zero can only change the integral by 2π · 2η. Finite sums are added up directly, so that the
+cost is rows · n · d (degree + 1): no running sums, unlike degree 1 without a constant.
 """
 
 import math
@@ -22,7 +23,16 @@ from quadlens.analysis.infinite_width.integral import is_short
 from quadlens.analysis.infinite_width.lens import Lens
 from quadlens.analysis.infinite_width.parts import ClusterReading
 from quadlens.analysis.quadrature.balls import PRECISION
-from quadlens.analysis.quadrature.claims import ARB, DOUBLES, IEEE, Cost, Estimate, Exact, claim_to_dict, shown
+from quadlens.analysis.quadrature.claims import (
+    ARB,
+    DOUBLES,
+    IEEE,
+    Cost,
+    Estimate,
+    Exact,
+    claim_to_dict,
+    shown,
+)
 from quadlens.analysis.quadrature.expi import UNIT, expi
 from quadlens.analysis.quadrature.scheme import Scheme, products_of, reduced
 from quadlens.base.errors import BadConfig, WrongArgument
@@ -32,9 +42,11 @@ from quadlens.base.table import Table
 EQUATION = "docs/lens-models.md §4"
 # ±g ≥ -TOLERANCE · Σ|F_m| is enough to call an arc settled; it costs the integral 4π times that.
 TOLERANCE = 2.0**-44
-# Cells are halved at most so often, and only while there are not too many; those not settled then widen the enclosure.
+# Cells are halved at most so often, and only while there are not too many; those not settled then
+# widen the enclosure.
 MAX_HALVINGS, MAX_CELLS = 45, 2**19
-# Zeros of the polynomial this near to the unit circle are tried as zeros of g; one too many does no harm.
+# Zeros of the polynomial this near to the unit circle are tried as zeros of g; one too many does no
+# harm.
 NEAR_CIRCLE = 1e-3
 # Larger than every constant of the rounding analysis below; rounding is relative to Σ|F_m|.
 ROUNDING = 400
@@ -42,13 +54,17 @@ Part = Literal["relu", "abs"]
 
 
 def exact_shared_error(
-    scheme: Scheme, F: Complex[np.ndarray, "charges rows"], part: Part = "relu", with_psi: bool = False
+    scheme: Scheme,
+    F: Complex[np.ndarray, "charges rows"],
+    part: Part = "relu",
+    with_psi: bool = False,
 ) -> Exact:
     """Largest |E(r, b)| over all rows and all b: any c, since a modulus is the worst case over the angle kwc.
 
     Args:
         scheme: Nodes φ, values ψ and weights.
-        F: The shared function's coefficients, taken as exactly these doubles; the imaginary part of F_0 plays no part.
+        F: The shared function's coefficients, taken as exactly these doubles; the imaginary part of
+            F_0 plays no part.
         part: σ.
         with_psi: Whether values carry ψ_i; otherwise 2φ_i.
 
@@ -69,8 +85,9 @@ def exact_shared_error(
     products = products_of(scheme)
     values *= products * (2 * np.pi / products.sum())
     worst, lowest = 0.0, 0.0
-    # |computed - true| of one finite sum and its turned integral: each z^m = (turn · node)^m is within 100 m units of
-    # its value, the sum over m adds M units, weights and the sum over neurons 2d + 100, the turned integral 300.
+    # |computed - true| of one finite sum and its turned integral: each z^m = (turn · node)^m is
+    # within 100 m units of its value, the sum over m adds M units, weights and the sum over neurons
+    # 2d + 100, the turned integral 300.
     charges = len(F)
     units = 2 * math.pi * UNIT * (ROUNDING + 100 * charges + charges + 4 * scheme.n)
     for r in range(F.shape[1]):
@@ -80,7 +97,9 @@ def exact_shared_error(
         slack = 2 * units * float(size[r]) + float(radius[r])
         worst, lowest = max(worst, error + slack), max(lowest, error - slack)
     cost = Cost(F.shape[1] * scheme.q * scheme.n * (8 * charges + 4), "n² d D")
-    quantity = f"{part} error of the shared function, all a, b, any c with {'ψ' if with_psi else '2φ'}"
+    quantity = (
+        f"{part} error of the shared function, all a, b, any c with {'ψ' if with_psi else '2φ'}"
+    )
     lower, upper = max(0.0, math.nextafter(lowest, -math.inf)), math.nextafter(worst, math.inf)
     return Exact(lower, upper, quantity, EQUATION, (DOUBLES, IEEE, ARB), cost)
 
@@ -93,8 +112,8 @@ class SharedError:
         k: Frequency.
         error: Worst case over all a, b and any c, weights scaled to sum to 2π, with the model's ψ.
         baseline: Mean over a - b of the integral's size, on the same scale.
-        joint: The relative error, in float64, that is left where the cluster is read with its moments, being in a chain
-            of doubled keys; None where it is in none.
+        joint: The relative error, in float64, that is left where the cluster is read with its
+            moments, being in a chain of doubled keys; None where it is in none.
     """
 
     k: int
@@ -107,12 +126,19 @@ class SharedError:
         """The error over the integral's mean size; None where the integral is 0."""
         if self.baseline == 0:
             return None
-        return Estimate(self.error.middle / self.baseline, "exact error over the mean of |∫|, in float64")
+        return Estimate(
+            self.error.middle / self.baseline, "exact error over the mean of |∫|, in float64"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
         relative = None if self.relative is None else self.relative.value
-        return {"k": self.k, "error": claim_to_dict(self.error), "relative": relative, "joint": self.joint}
+        return {
+            "k": self.k,
+            "error": claim_to_dict(self.error),
+            "relative": relative,
+            "joint": self.joint,
+        }
 
 
 def shared_error(reading: ClusterReading, part: Part, chained: bool = False) -> SharedError:
@@ -123,7 +149,12 @@ def shared_error(reading: ClusterReading, part: Part, chained: bool = False) -> 
     """
     cluster = reading.cluster
     scheme = Scheme(cluster.n, cluster.k, cluster.phi, cluster.psi, cluster.rho, cluster.omega)
-    baseline = float(np.abs(reading.theory).mean()) * 2 * np.pi / float((cluster.rho * cluster.omega).sum())
+    baseline = (
+        float(np.abs(reading.theory).mean())
+        * 2
+        * np.pi
+        / float((cluster.rho * cluster.omega).sum())
+    )
     error = exact_shared_error(scheme, reading.shared.F, part, with_psi=True)
     return SharedError(cluster.k, error, baseline, joint_error(reading) if chained else None)
 
@@ -146,7 +177,11 @@ def shared_errors(
             "integrals have a closed form between the zeros of the shared function"
         )
     part: Part = "relu" if lens.activation == "relu" else "abs"
-    rules = [cluster.reading for cluster in lens.clusters if cluster.neurons > 1 and 2 * cluster.k != lens.n]
+    rules = [
+        cluster.reading
+        for cluster in lens.clusters
+        if cluster.neurons > 1 and 2 * cluster.k != lens.n
+    ]
     chained, errors = {k for chain in lens.chains for k in chain}, []
     for done, reading in enumerate(rules):
         progress(done, len(rules))
@@ -183,7 +218,9 @@ def _at_least(x: Float[np.ndarray, " rows"]) -> Float[np.ndarray, " rows"]:
     return x * (1 + 2.0**-30) + 1e-300
 
 
-def _real_sum(F: Complex[np.ndarray, "charges ..."], z: Complex[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
+def _real_sum(
+    F: Complex[np.ndarray, "charges ..."], z: Complex[np.ndarray, "*shape"]
+) -> Float[np.ndarray, "*shape"]:
     """Re Σ_m F_m z^m, powers by multiplication."""
     power = np.ones_like(z)
     total = np.broadcast_to(F[0].real, z.shape).copy()
@@ -201,7 +238,10 @@ def _integrals(
     edges = [_zeros(F[:, r]) for r in range(rows)]
     # Arcs from -π to π, cut at the zeros; the sign of each from its middle.
     row = np.concatenate([np.full(len(ends) - 1, r) for r, ends in enumerate(edges)])
-    low, high = np.concatenate([ends[:-1] for ends in edges]), np.concatenate([ends[1:] for ends in edges])
+    low, high = (
+        np.concatenate([ends[:-1] for ends in edges]),
+        np.concatenate([ends[1:] for ends in edges]),
+    )
     sign = np.where(_real_sum(F[:, row], expi((low + high) / 2)) >= 0, 1.0, -1.0)
     eta = _eta(F, size, row, low, high, sign)
     integrals, radius = np.zeros(rows, dtype=complex), np.zeros(rows)
@@ -236,15 +276,16 @@ def _eta(
 ) -> Float[np.ndarray, " rows"]:
     """For each row an η with sign · g ≥ -η on all its arcs, proved.
 
-    On a cell of centre c and half-width v: sign · g ≥ sign · g(c) - |g'(c)| v - (v²/2) Σ m²|F_m|. Cells for which that
-    is not above -TOLERANCE · size are halved.
+    On a cell of centre c and half-width v: sign · g ≥ sign · g(c) - |g'(c)| v - (v²/2) Σ m²|F_m|.
+    Cells for which that is not above -TOLERANCE · size are halved.
     """
     m = np.arange(len(F))[:, None]
     curvature = _at_least((m**2 * np.abs(F)).sum(axis=0))
     steepness = _at_least((m * np.abs(F)).sum(axis=0))
     slopes = F * 1j * m
-    # Rounding of g(c) and of g'(c) v with v ≤ π; of the centres, 2^-52 per halving, so that a point between two cells
-    # is within 2^-46 of one; and the 2^-52 that the doubles ±π leave of the circle: all below 2^-43 Σ m|F_m|.
+    # Rounding of g(c) and of g'(c) v with v ≤ π; of the centres, 2^-52 per halving, so that a point
+    # between two cells is within 2^-46 of one; and the 2^-52 that the doubles ±π leave of the
+    # circle: all below 2^-43 Σ m|F_m|.
     slack = UNIT * (ROUNDING + 100 * len(F)) * (size + 4 * steepness)
     eta = TOLERANCE * size + slack
     centre, half = (low + high) / 2, (high - low) / 2
@@ -258,14 +299,19 @@ def _eta(
             break
         if not open_.any():
             break
-        row, sign, centre, half = (np.repeat(of_cells[open_], 2) for of_cells in (row, sign, centre, half))
+        row, sign, centre, half = (
+            np.repeat(of_cells[open_], 2) for of_cells in (row, sign, centre, half)
+        )
         half = half / 2
         centre = centre + half * np.tile([-1.0, 1.0], len(half) // 2)
     return eta
 
 
 def _signed_integral(
-    F: Complex[np.ndarray, " charges"], edges: Float[np.ndarray, " edges"], sign: Float[np.ndarray, " arcs"], part: Part
+    F: Complex[np.ndarray, " charges"],
+    edges: Float[np.ndarray, " edges"],
+    sign: Float[np.ndarray, " arcs"],
+    part: Part,
 ) -> tuple[complex, float]:
     """Σ over arcs of weight · ∫ g e^{2iθ} dθ in ball arithmetic: its middle, and how far the truth may be from it."""
     from flint import acb, arb

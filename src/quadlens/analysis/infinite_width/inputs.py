@@ -20,11 +20,11 @@ class Inputs:
     Attributes:
         n: Number of elements.
         task: The task's name.
-        renaming: What a and b stand for, where the task is not addition itself, and where the factors of norms are;
-            else empty.
+        renaming: What a and b stand for, where the task is not addition itself, and where the
+            factors of norms are; else empty.
         sigma: The activation.
-        pre: Pre-activations, [a, b, neuron]; with the factor f(a,b) of a norm before the unembedding drawn in where σ
-            is homogeneous of some degree k, f σ(x) = σ(f^(1/k) x).
+        pre: Pre-activations, [a, b, neuron]; with the factor f(a,b) of a norm before the
+            unembedding drawn in where σ is homogeneous of some degree k, f σ(x) = σ(f^(1/k) x).
         logits: Logits, [a, b, c].
         W_L: Neuron-to-logit map, [c, neuron]; times the mean of f(a,b) where σ is not homogeneous.
     """
@@ -67,9 +67,15 @@ def inputs_of(layer: FloatTables) -> Inputs:
     logits = np.stack([layer.logits(int(a))[np.ix_(old_b, old_c)] for a in old_a])
     how = "" if new.root is None else f", by the discrete logarithm to base {new.root}"
     renaming = (
-        "" if new.is_identity else f"Here a, b and c are the elements renamed so that {task.words} is a sum{how}."
+        ""
+        if new.is_identity
+        else f"Here a, b and c are the elements renamed so that {task.words} is a sum{how}."
     )
     if layer.sizes is not None:
-        where = "what neurons read" if sigma.degree is not None else "W_L, at its mean over all inputs,"
-        renaming = f"{renaming} The factor of a norm before the unembedding is in {where} here.".strip()
+        where = (
+            "what neurons read" if sigma.degree is not None else "W_L, at its mean over all inputs,"
+        )
+        renaming = (
+            f"{renaming} The factor of a norm before the unembedding is in {where} here.".strip()
+        )
     return Inputs(n, task.name, renaming, sigma, pre, logits, W_L)

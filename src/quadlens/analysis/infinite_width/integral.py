@@ -2,16 +2,18 @@
 
     C(d) = Σ_i W_i (1/2π) ∫ σ(g_i(d, θ)) e^{2iθ} dθ,        logit_k(a,b,c) = Re( e^{ikw(c - 2b)} C(a - b) )
 
-W_i is what neuron i writes at k: ω_i e^{iψ_i}, or ω_i e^{2iφ_i} where phases are as the theory has them. Turning a
-neuron's input by t turns what it should write by 2t; the sum over a cluster with evenly spread phases is this integral.
+W_i is what neuron i writes at k: ω_i e^{iψ_i}, or ω_i e^{2iφ_i} where phases are as the theory has
+them. Turning a neuron's input by t turns what it should write by 2t; the sum over a cluster with
+evenly spread phases is this integral.
 
-A cluster as a quadrature rule says it with one function g that all neurons share, pre_i(d, θ) ≈ ρ_i g(d, θ + φ_i):
+A cluster as a quadrature rule says it with one function g that all neurons share, pre_i(d, θ) ≈ ρ_i
+g(d, θ + φ_i):
 
     Σ_i w_i h(g(d, θ + φ_i)) e^{2iφ_i}   ≈   A e^{-2iθ} (1/2π) ∫ h(g(d, φ)) e^{2iφ} dφ,        A = Σ_i w_i
 
-Where σ is homogeneous of degree s, h = σ and w_i = ρ_i^s ω_i; for any other σ, h(x) = Σ_i ω_i σ(ρ_i x) / Σ_i ω_i and
-w_i = ω_i. The right side is a handful of numbers per frequency, the left side the same function at the nodes that the
-network has.
+Where σ is homogeneous of degree s, h = σ and w_i = ρ_i^s ω_i; for any other σ, h(x) = Σ_i ω_i σ(ρ_i
+x) / Σ_i ω_i and w_i = ω_i. The right side is a handful of numbers per frequency, the left side the
+same function at the nodes that the network has.
 """
 
 from collections.abc import Callable
@@ -32,7 +34,8 @@ NODES = 128
 BLOCK = 2**20
 # Points at which h is tabulated where σ is not homogeneous; between them it is a straight line.
 TABULATED = 4097
-# h(g) counts as repeating after half a turn where what does not repeat has less than this share of its energy.
+# h(g) counts as repeating after half a turn where what does not repeat has less than this share of
+# its energy.
 REPEATS = 0.01
 # A coefficient of g below this share of the largest is rounding, and no number of the explanation.
 ROUNDING = 1e-9
@@ -79,7 +82,9 @@ def rotated_limit(
 ) -> Complex[np.ndarray, "n many"]:
     """C(d) of the module's formula, by the trapezoidal rule, for some sets of what is written."""
     theta = nodes_of(cluster)
-    return np.einsum("dtw,t->dw", summed(charges, written, sigma.apply, theta), np.exp(2j * theta)) / len(theta)
+    return np.einsum(
+        "dtw,t->dw", summed(charges, written, sigma.apply, theta), np.exp(2j * theta)
+    ) / len(theta)
 
 
 def finite_sums(
@@ -115,8 +120,10 @@ class SharedFunction:
     """g(d, θ) = Re Σ_m F_m(d) e^{imθ} with g_i(d, θ) ≈ ρ_i g(d, θ + φ_i) for every neuron of a cluster.
 
     Attributes:
-        F: F_m(d), [m, d]; for one embedding and constant attention F_1 = 1 + e^{ikwd}, of modulus 2|cos u|.
-        fit: Share of the pre-activations' energy that ρ_i g has, waves beyond the degree counted as missed.
+        F: F_m(d), [m, d]; for one embedding and constant attention F_1 = 1 + e^{ikwd}, of modulus
+            2|cos u|.
+        fit: Share of the pre-activations' energy that ρ_i g has, waves beyond the degree counted as
+            missed.
         first_order: Root mean square over neurons and inputs of |ρ_i F_1|: where λ_2 is taken.
     """
 
@@ -128,13 +135,16 @@ class SharedFunction:
 def shared_function(cluster: PlaneCluster) -> SharedFunction:
     """The mean of all neurons turned back by their phases, weighted by ρ: least squares in F_m.
 
-    Since each neuron is known at all its rotations, gaps between the phases leave nothing undetermined.
+    Since each neuron is known at all its rotations, gaps between the phases leave nothing
+    undetermined.
     """
     top = cluster.charges.shape[1]
     back = np.exp(-1j * np.outer(cluster.phi, np.arange(top))) * cluster.rho[:, None]
     F = np.einsum("im,imd->md", back, cluster.charges) / np.square(cluster.rho).sum()
     F[0] = F[0].real
-    ideal = (np.exp(1j * np.outer(cluster.phi, np.arange(top))) * cluster.rho[:, None])[:, :, None] * F
+    ideal = (np.exp(1j * np.outer(cluster.phi, np.arange(top))) * cluster.rho[:, None])[
+        :, :, None
+    ] * F
     fit = cluster.share * (1 - _energy(cluster.charges - ideal) / _energy(cluster.charges))
     first = float(np.sqrt(np.square(np.abs(F[1])).mean() * np.square(cluster.rho).mean()))
     return SharedFunction(F, fit, first)
@@ -156,7 +166,8 @@ class Rule:
         shared: g.
         w: Weights w_i.
         activation: σ.
-        table: Points and h there, made of every ρ_i and ω_i, where σ is not homogeneous; None where h is σ.
+        table: Points and h there, made of every ρ_i and ω_i, where σ is not homogeneous; None where
+            h is σ.
     """
 
     cluster: PlaneCluster
@@ -167,7 +178,11 @@ class Rule:
 
     def height(self, x: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
         """What a neuron makes of g: h(x)."""
-        return NONLINEARITIES[self.activation].apply(x) if self.table is None else np.interp(x, *self.table)
+        return (
+            NONLINEARITIES[self.activation].apply(x)
+            if self.table is None
+            else np.interp(x, *self.table)
+        )
 
     @property
     def A(self) -> float:
@@ -215,7 +230,9 @@ class Rule:
         self, phi: Float[np.ndarray, " nodes"], w: Float[np.ndarray, "nodes many"]
     ) -> Complex[np.ndarray, "n n many"]:
         """Σ_j w_j h(g(d, θ_b + φ_j)) e^{2iφ_j} over all inputs, [a, b], for any nodes and some sets of weights."""
-        turned = np.exp(1j * np.outer(phi, np.arange(len(self.shared.F))))[:, :, None] * self.shared.F
+        turned = (
+            np.exp(1j * np.outer(phi, np.arange(len(self.shared.F))))[:, :, None] * self.shared.F
+        )
         return finite_sums(self.cluster, turned, w * np.exp(2j * phi)[:, None], self.height)
 
 
@@ -228,7 +245,10 @@ def rule_of(cluster: PlaneCluster, sigma: Nonlinearity) -> Rule:
 
 
 def tabulated_rule(
-    cluster: PlaneCluster, shared: SharedFunction, activation: Activation, sigma: Callable[[Any], Any]
+    cluster: PlaneCluster,
+    shared: SharedFunction,
+    activation: Activation,
+    sigma: Callable[[Any], Any],
 ) -> Rule:
     """The claim for any function in the place of the activation: h is a table, and the weights are ω."""
     top = max(float(np.abs(shared.F).max(axis=1).sum()), np.finfo(float).tiny)

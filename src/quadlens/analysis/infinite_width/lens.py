@@ -20,7 +20,8 @@ from quadlens.network.tables import FloatTables
 if TYPE_CHECKING:
     from rich.console import Console
 
-# From here on all neurons of a cluster count as having one δ; below the second number, as having δ spread evenly.
+# From here on all neurons of a cluster count as having one δ; below the second number, as having δ
+# spread evenly.
 ONE_DELTA, SPREAD_DELTA = 0.95, 0.25
 # A δ smaller than this, in radians, is no shift.
 NO_SHIFT = 0.1
@@ -49,9 +50,11 @@ class LensCluster:
 
     Attributes:
         reading: Neurons, shared function, integrals and sums.
-        lambda_2: λ_2 of the activation at the root mean square of |ρ F_1|: what a wave of that size leaves of charge 2.
+        lambda_2: λ_2 of the activation at the root mean square of |ρ F_1|: what a wave of that size
+            leaves of charge 2.
         r2_angles: Circular R² of ψ against 2φ; None where it has no meaning.
-        fits: What is predicted of its single neurons; None where there is no circle to integrate over.
+        fits: What is predicted of its single neurons; None where there is no circle to integrate
+            over.
     """
 
     reading: ClusterReading
@@ -94,8 +97,13 @@ class LensCluster:
     def words(self) -> str:
         """What the neurons read, in words, strongest first."""
         fourier = self.reading.cluster.fourier
-        named = sorted((kind for kind in KINDS if fourier[kind] >= NAMED), key=lambda kind: -fourier[kind])
-        return ", ".join(f"{KINDS[kind]} {percent(fourier[kind])}" for kind in named) or "no simple wave"
+        named = sorted(
+            (kind for kind in KINDS if fourier[kind] >= NAMED), key=lambda kind: -fourier[kind]
+        )
+        return (
+            ", ".join(f"{KINDS[kind]} {percent(fourier[kind])}" for kind in named)
+            or "no simple wave"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
@@ -125,10 +133,12 @@ class R2:
     """R² of all logits, the mean over c left out; nothing is fitted to logits.
 
     Attributes:
-        shared: The claim: one shared function per frequency, read at φ and written at 2φ, integrated.
-        joint: The same with chains of doubled keys read together; equal to `shared` where there are none.
-        symmetric_part: Every neuron spread over its own rotations: what depends on a - b and c - a - b, whatever the
-            neurons are. It has no control, and is no evidence of integration.
+        shared: The claim: one shared function per frequency, read at φ and written at 2φ,
+            integrated.
+        joint: The same with chains of doubled keys read together; equal to `shared` where there are
+            none.
+        symmetric_part: Every neuron spread over its own rotations: what depends on a - b and c - a
+            - b, whatever the neurons are. It has no control, and is no evidence of integration.
         ceiling: The most that any function of a - b and c - a - b at these frequencies could reach.
         finite_sum: The clusters' finite sums, each at its own frequency.
         finite_sum_all_keys: The same with what they write at each other's frequencies.
@@ -153,13 +163,14 @@ class Lens(Displayed):
         activation: σ.
         clusters: One per key frequency, in order.
         r2: How much of the logits the integrals are.
-        answers_right: Share of inputs that the shared functions' integrals alone answer right: weak evidence, because
-            random numbers of trained size do so too.
+        answers_right: Share of inputs that the shared functions' integrals alone answer right: weak
+            evidence, because random numbers of trained size do so too.
         controls: What is measured beside the claim, to see it fail.
         chains: Keys that are doubles of each other.
         weights: How many weights the network has, where known.
         explained: ⟨symmetric part, logits⟩ / ‖logits‖²; with `residual` it adds up to 1.
-        explained_by: That share in three: shared function, departure of neurons from it, phase error ψ - 2φ.
+        explained_by: That share in three: shared function, departure of neurons from it, phase
+            error ψ - 2φ.
         residual: What is left, by name, as covariance shares.
         parts: The logits taken apart.
     """
@@ -185,7 +196,11 @@ class Lens(Displayed):
         measured = self.controls
         shared = self.r2.shared if self.clusters else None
         return Integration(
-            shared, measured.shared_permuted, measured.resampled_even, measured.resampled_half, self.answers_right
+            shared,
+            measured.shared_permuted,
+            measured.resampled_even,
+            measured.resampled_half,
+            self.answers_right,
         )
 
     @property
@@ -216,8 +231,13 @@ class Lens(Displayed):
     def fourier(self) -> dict[str, float]:
         """What neurons read, by kind of wave: the mean over the neurons in clusters; empty where there are none."""
         total = sum(cluster.neurons for cluster in self.clusters)
-        shares = [(cluster.neurons / total, cluster.reading.cluster.fourier) for cluster in self.clusters]
-        return {kind: sum(weight * fourier[kind] for weight, fourier in shares) for kind in (KINDS if shares else ())}
+        shares = [
+            (cluster.neurons / total, cluster.reading.cluster.fourier) for cluster in self.clusters
+        ]
+        return {
+            kind: sum(weight * fourier[kind] for weight, fourier in shares)
+            for kind in (KINDS if shares else ())
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
@@ -255,8 +275,20 @@ class Lens(Displayed):
             ]
             for cluster in self.clusters
         ]
-        header = ("k", "neurons", "degree", "shared fit", "cos ψ-2φ", "λ₂", "δ alone", "dip", "reads")
-        shares = {f"integral: {name}": share for name, share in self.explained_by.items()} | self.residual
+        header = (
+            "k",
+            "neurons",
+            "degree",
+            "shared fit",
+            "cos ψ-2φ",
+            "λ₂",
+            "δ alone",
+            "dip",
+            "reads",
+        )
+        shares = {
+            f"integral: {name}": share for name, share in self.explained_by.items()
+        } | self.residual
         return (
             *((self.claims,) if self.clusters else ()),
             Table("Each cluster as an integral", header, rows, left=(6, 8), caption=HOW_TO_READ),
@@ -271,7 +303,9 @@ class Lens(Displayed):
     @property
     def claims(self) -> Table:
         """Every claim beside its control."""
-        return control_table(self.r2.shared, self.answers_right, self.controls, self.numbers, self.weights)
+        return control_table(
+            self.r2.shared, self.answers_right, self.controls, self.numbers, self.weights
+        )
 
     def sentences(self) -> tuple[str, ...]:
         """The result in words."""
@@ -286,7 +320,11 @@ class Lens(Displayed):
             f"Every neuron spread over its own rotations is {percent(r2.symmetric_part)} of the logits, of at most "
             f"{percent(r2.ceiling)} for a function of a - b and c - a - b: that measures symmetry, and has no control."
         )
-        filled = [cluster for cluster in self.clusters if "pizza" in cluster.kind and cluster.dip >= FILLED]
+        filled = [
+            cluster
+            for cluster in self.clusters
+            if "pizza" in cluster.kind and cluster.dip >= FILLED
+        ]
         if filled:
             sentences.append(
                 f"By δ alone {'frequency' if len(filled) == 1 else 'frequencies'} "
@@ -301,7 +339,9 @@ class Lens(Displayed):
     def headline(self) -> str:
         """Whether the layer integrates, in one sentence, by the rule; the mechanism and the task side by side."""
         if not self.clusters:
-            return "No neuron reads and writes the same frequency: there is nothing to integrate over."
+            return (
+                "No neuron reads and writes the same frequency: there is nothing to integrate over."
+            )
         return f"{self.integration.sentence} That is {self.numbers:,} numbers in all."
 
     def render(self, console: "Console") -> None:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def lens(model: "ModelLike" = "pizza") -> Lens:
     """The hidden layer read as integrals, one per frequency, in the limit of infinitely many neurons.
 
-    Works for every activation, every attention, and every task that is addition under other names. Page `lens` of the
-    documentation says what is measured.
+    Works for every activation, every attention, and every task that is addition under other names.
+    Page `lens` of the documentation says what is measured.
 
     >>> import quadlens
     >>> quadlens.lens("pizza")
@@ -37,7 +37,11 @@ def whole_lens(study: Study) -> Lens:
 def no_lens(study: Study) -> str | None:
     """Why there is no integral, as the end of a sentence; None where there is one."""
     try:
-        return None if study.once(whole_lens).clusters else "no neuron reads and writes the same frequency"
+        return (
+            None
+            if study.once(whole_lens).clusters
+            else "no neuron reads and writes the same frequency"
+        )
     except (BadConfig, BadWeights) as error:
         return str(error)
 

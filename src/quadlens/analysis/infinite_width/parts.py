@@ -1,7 +1,7 @@
 """The logits taken apart: the integral and everything else, as waves over c; the parts add up to the logits.
 
-A part is its complex amplitude at each frequency of c, [a, b, k]: logit(a,b,c) = Σ_k Re( part_k(a,b) e^{ikwc} ). The
-mean over c, which no answer depends on, is left out.
+A part is its complex amplitude at each frequency of c, [a, b, k]: logit(a,b,c) = Σ_k Re(
+part_k(a,b) e^{ikwc} ). The mean over c, which no answer depends on, is left out.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,12 @@ from quadlens.analysis.infinite_width.integral import (
     rotated_limit,
     rule_of,
 )
-from quadlens.analysis.infinite_width.waves import PlaneCluster, PlaneSpectrum, find_plane_clusters, plane_spectrum
+from quadlens.analysis.infinite_width.waves import (
+    PlaneCluster,
+    PlaneSpectrum,
+    find_plane_clusters,
+    plane_spectrum,
+)
 from quadlens.analysis.spectrum.amplitude_phase import mean_squares
 from quadlens.analysis.spectrum.fourier import sequences_of, waves_of
 from quadlens.base.display import short
@@ -40,7 +45,8 @@ class ClusterReading:
         limit: C(d), the integral over rotations of each neuron, with what it writes (ψ).
         theory: The integral of the shared function, with 2φ in place of ψ: the rule's own integral.
         departure: What each neuron's own waves change of it.
-        phase_error: What ψ in place of 2φ changes after that; theory + departure + phase_error = limit.
+        phase_error: What ψ in place of 2φ changes after that; theory + departure + phase_error =
+            limit.
         finite: The finite sum over neurons, pre-activations as they are, [a, b].
         finite_waves: The finite sum with the waves up to the degree, [a, b].
     """
@@ -69,7 +75,9 @@ def read_cluster(cluster: PlaneCluster, inputs: Inputs) -> ClusterReading:
     """Integrals and finite sums of one cluster."""
     sigma = inputs.sigma
     rule = rule_of(cluster, sigma)
-    written = (cluster.omega[:, None] * np.exp(1j * np.stack([cluster.psi, 2 * cluster.phi], axis=1))).astype(complex)
+    written = (
+        cluster.omega[:, None] * np.exp(1j * np.stack([cluster.psi, 2 * cluster.phi], axis=1))
+    ).astype(complex)
     limit, own_waves = rotated_limit(cluster, cluster.charges, written, sigma).T
     theory, as_written = rule.integral, written[:, :1]
     return ClusterReading(
@@ -146,7 +154,14 @@ class Parts:
     @property
     def residual(self) -> dict[str, Amplitudes]:
         """Every part but the integral, by name."""
-        names = ("quadrature_error", "higher_waves", "cross_writing", "other_frequencies", "outside_clusters", "skip")
+        names = (
+            "quadrature_error",
+            "higher_waves",
+            "cross_writing",
+            "other_frequencies",
+            "outside_clusters",
+            "skip",
+        )
         return {name: getattr(self, name) for name in names}
 
     def inner(self, x: Amplitudes, y: Amplitudes) -> float:
@@ -154,7 +169,8 @@ class Parts:
         weights = mean_squares(self.n, np.arange(x.shape[2]))
         weights[0] = 0.0
         return float(
-            np.einsum("abk,abk,k->", x.real, y.real, weights) + np.einsum("abk,abk,k->", x.imag, y.imag, weights)
+            np.einsum("abk,abk,k->", x.real, y.real, weights)
+            + np.einsum("abk,abk,k->", x.imag, y.imag, weights)
         )
 
     def share(self, part: Amplitudes) -> float:
@@ -196,8 +212,15 @@ def take_apart(inputs: Inputs) -> Parts:
     readings = tuple(read_cluster(cluster, inputs) for cluster in find_plane_clusters(spectrum))
     logits = np.ascontiguousarray(np.moveaxis(waves_of(np.moveaxis(inputs.logits, 2, 0)), 0, 2))
     zero = np.zeros_like(logits)
-    parts = {name: zero.copy() for name in ("integral", "quadrature_error", "higher_waves", "cross_writing")}
-    inside = np.concatenate([reading.cluster.neurons for reading in readings]) if readings else np.zeros(0, dtype=int)
+    parts = {
+        name: zero.copy()
+        for name in ("integral", "quadrature_error", "higher_waves", "cross_writing")
+    }
+    inside = (
+        np.concatenate([reading.cluster.neurons for reading in readings])
+        if readings
+        else np.zeros(0, dtype=int)
+    )
     outside = np.setdiff1d(np.arange(inputs.W_L.shape[1]), inside)
     clustered = _written(inputs, spectrum, inside)
     unclustered = _written(inputs, spectrum, outside)

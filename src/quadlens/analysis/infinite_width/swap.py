@@ -1,9 +1,9 @@
 """Which activations keep a trained network right when they take the place of its own? The integral says it beforehand.
 
-With g, φ, ρ and ω of the trained network and another σ, each cluster's claim is A Re(e^{ikwc} (1/2π) ∫ h(g) e^{2iφ} dφ)
-with h(x) = Σ_i ω_i σ(ρ_i x) / A and A = Σ_i ω_i. The share of inputs that the sum of these answers right is the
-prediction: no quadrature error, nothing past the neurons. λ_2 would see the sum waves only; a constant and a double
-wave in g can turn the answer's sign.
+With g, φ, ρ and ω of the trained network and another σ, each cluster's claim is A Re(e^{ikwc}
+(1/2π) ∫ h(g) e^{2iφ} dφ) with h(x) = Σ_i ω_i σ(ρ_i x) / A and A = Σ_i ω_i. The share of inputs that
+the sum of these answers right is the prediction: no quadrature error, nothing past the neurons. λ_2
+would see the sum waves only; a constant and a double wave in g can turn the answer's sign.
 """
 
 from collections.abc import Callable
@@ -55,7 +55,9 @@ class Swap:
         return (self.predicted >= 0.5) == (self.accuracy >= 0.5)
 
 
-def swap_activations(layer: FloatTables, functions: dict[str, Callable[[Any], Any]] | None = None) -> tuple[Swap, ...]:
+def swap_activations(
+    layer: FloatTables, functions: dict[str, Callable[[Any], Any]] | None = None
+) -> tuple[Swap, ...]:
     """Predict from the integral, then measure, for each function; the network's weights stay as they are."""
     inputs = inputs_of(layer)
     parts = take_apart(inputs)
@@ -68,7 +70,10 @@ def swap_activations(layer: FloatTables, functions: dict[str, Callable[[Any], An
 
 def swap_table(swaps: tuple[Swap, ...]) -> Table:
     """Predicted and measured, side by side."""
-    rows = [[x.function, f"{x.predicted:.4f}", f"{x.accuracy:.4f}", f"{x.accuracy - x.predicted:+.4f}"] for x in swaps]
+    rows = [
+        [x.function, f"{x.predicted:.4f}", f"{x.accuracy:.4f}", f"{x.accuracy - x.predicted:+.4f}"]
+        for x in swaps
+    ]
     header = ("σ", "predicted", "accuracy", "difference")
     return Table("Another activation after training", header, rows, left=(0,))
 
@@ -78,6 +83,8 @@ def _predicted(parts: Parts, sigma: Callable[[Any], Any]) -> float:
     return share_right(parts.values(parts.at_keys(rule.integral for rule in rules)))
 
 
-def _accuracy(inputs: Inputs, skip: Float[np.ndarray, "n n n"], sigma: Callable[[Any], Any]) -> float:
+def _accuracy(
+    inputs: Inputs, skip: Float[np.ndarray, "n n n"], sigma: Callable[[Any], Any]
+) -> float:
     logits = [sigma(pre) @ inputs.W_L.T + past for pre, past in zip(inputs.pre, skip, strict=True)]
     return share_right(np.stack(logits))

@@ -4,8 +4,9 @@ With θ = k w b and d = a - b, a neuron that reads frequency k is
 
     g(d, θ) = Re Σ_{m≥0} c_m(d) e^{imθ},      c_m(d) from the waves e^{ikw(ja + hb)} with j + h = ±m, |j|, |h| ≤ D.
 
-Moving a and b by the same step turns θ and leaves d alone: the wave of charge m turns m times as fast. The wave of the
-answer, e^{ikw(a+b)}, has charge 2. No angle is halved, so even and composite n need nothing special.
+Moving a and b by the same step turns θ and leaves d alone: the wave of charge m turns m times as
+fast. The wave of the answer, e^{ikw(a+b)}, has charge 2. No angle is halved, so even and composite
+n need nothing special.
 """
 
 import math
@@ -18,7 +19,8 @@ from quadlens.analysis.spectrum.fourier import waves_of
 from quadlens.analysis.spectrum.key import is_key
 from quadlens.base.display import short
 
-# The degree is the smallest up to MAX_DEGREE whose waves hold this share of a cluster's pre-activations.
+# The degree is the smallest up to MAX_DEGREE whose waves hold this share of a cluster's
+# pre-activations.
 ENOUGH = 0.999
 MAX_DEGREE = 3
 # Below this share of the strongest neuron's size a neuron has no phase worth the name.
@@ -47,7 +49,9 @@ class PlaneSpectrum:
         return self.half[j, h] if h <= self.n // 2 else self.half[-j % self.n, self.n - h].conj()
 
 
-def plane_spectrum(pre: Float[np.ndarray, "n n d_mlp"], W_L: Float[np.ndarray, "n d_mlp"]) -> PlaneSpectrum:
+def plane_spectrum(
+    pre: Float[np.ndarray, "n n d_mlp"], W_L: Float[np.ndarray, "n d_mlp"]
+) -> PlaneSpectrum:
     """One FFT over the plane, one over c."""
     n = len(pre)
     energy = np.einsum("abi,abi->i", pre, pre) / n**2
@@ -63,7 +67,8 @@ class PlaneCluster:
         n: Number of elements.
         k: The frequency.
         neurons: Their indices.
-        rho: ρ_i, amplitude of the sum waves cos(kwa + φ^a), cos(kwb + φ^b): root mean square of the two.
+        rho: ρ_i, amplitude of the sum waves cos(kwa + φ^a), cos(kwb + φ^b): root mean square of the
+            two.
         phi: φ_i = (φ^a + φ^b)/2, of the two branches the one nearer to the cluster's δ.
         delta: δ_i = (φ^a - φ^b)/2 relative to no one: in (-π/2, π/2].
         omega: ω_i, amplitude of W_L[:, i] at k.
@@ -128,14 +133,18 @@ def find_plane_clusters(spectrum: PlaneSpectrum) -> tuple[PlaneCluster, ...]:
 
 def _block_energy(spectrum: PlaneSpectrum, k: int) -> Float[np.ndarray, " d_mlp"]:
     """Energy of the waves (k,0), (0,k), (k,k), (k,-k) of every neuron, with their mirror images."""
-    waves = {(j * k % spectrum.n, h * k % spectrum.n) for j in (-1, 0, 1) for h in (-1, 0, 1)} - {(0, 0)}
+    waves = {(j * k % spectrum.n, h * k % spectrum.n) for j in (-1, 0, 1) for h in (-1, 0, 1)} - {
+        (0, 0)
+    }
     energy = np.zeros(len(spectrum.energy))
     for j, h in waves:
         energy += np.square(np.abs(spectrum.at(j, h)))
     return energy
 
 
-def cluster_of(spectrum: PlaneSpectrum, k: int, neurons: Int[np.ndarray, " m"], least: int = 1) -> PlaneCluster:
+def cluster_of(
+    spectrum: PlaneSpectrum, k: int, neurons: Int[np.ndarray, " m"], least: int = 1
+) -> PlaneCluster:
     """These neurons at frequency k; the degree is that of the module's rule, but not below `least`."""
     n = spectrum.n
     q = n // math.gcd(k, n)
@@ -190,10 +199,17 @@ def _charges(
     return charges
 
 
-def _fourier(waves: dict[tuple[int, int], Complex[np.ndarray, " m"]], total: float) -> dict[str, float]:
+def _fourier(
+    waves: dict[tuple[int, int], Complex[np.ndarray, " m"]], total: float
+) -> dict[str, float]:
     """Shares of energy: (0,0); (±1,0), (0,±1); (±2,0), (0,±2); (±1,±1); and all the rest."""
     shares = dict.fromkeys(("constant", "sum_waves", "double_waves", "product_waves"), 0.0)
-    kinds = {(0, 0): "constant", (0, 1): "sum_waves", (0, 2): "double_waves", (1, 1): "product_waves"}
+    kinds = {
+        (0, 0): "constant",
+        (0, 1): "sum_waves",
+        (0, 2): "double_waves",
+        (1, 1): "product_waves",
+    }
     for (j, h), wave in waves.items():
         kind = kinds.get((min(abs(j), abs(h)), max(abs(j), abs(h))))
         if kind is not None:

@@ -10,7 +10,13 @@ from quadlens.analysis.logits.closed_form import (
     cos_u,
     weak_spots,
 )
-from quadlens.analysis.logits.parts import IdentityComponent, IdentityMatrix, LogitParts, identity_component, take_apart
+from quadlens.analysis.logits.parts import (
+    IdentityComponent,
+    IdentityMatrix,
+    LogitParts,
+    identity_component,
+    take_apart,
+)
 
 __all__ = [
     "AlgorithmMeasures",

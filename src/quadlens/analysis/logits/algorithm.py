@@ -16,16 +16,121 @@ from quadlens.network.tables import FloatTables
 from quadlens.network.weights import Weights
 
 PUBLISHED_P, PUBLISHED_SAMPLES, PUBLISHED_SEED, MOST_SHUFFLED = 59, 100, 42, 3 * 10**6
-# What the shuffle gives for p = 59, the only modulus they have: it takes a tenth of a second, every other number here
-# less. A test shuffles again.
+# What the shuffle gives for p = 59, the only modulus they have: it takes a tenth of a second, every
+# other number here less. A test shuffles again.
 SHUFFLED_59 = (
-    *(101065, 172717, 141490, 46272, 200459, 14143, 193787, 55721, 16939, 91860, 77318, 149115, 84256, 2007),
-    *(5354, 70701, 124170, 150107, 164733, 87165, 117049, 111934, 60295, 84694, 195710, 36103, 162572, 90652),
-    *(194098, 113263, 110967, 88143, 194052, 82491, 149247, 198206, 134161, 12958, 128444, 90555, 47173, 31109),
-    *(1711, 93715, 4797, 156396, 104562, 80607, 162787, 112756, 171506, 24646, 197928, 1881, 45099, 180417),
-    *(130026, 88105, 65342, 170029, 88509, 20927, 197914, 162185, 198362, 186723, 161199, 28296, 46360, 112669),
-    *(125585, 17043, 125146, 114263, 50381, 130398, 179916, 198357, 74704, 116821, 141400, 166035, 137445, 11886),
-    *(57388, 79260, 72594, 105842, 203930, 1559, 60405, 148095, 69903, 103374, 185845, 27064, 92641, 145404),
+    *(
+        101065,
+        172717,
+        141490,
+        46272,
+        200459,
+        14143,
+        193787,
+        55721,
+        16939,
+        91860,
+        77318,
+        149115,
+        84256,
+        2007,
+    ),
+    *(
+        5354,
+        70701,
+        124170,
+        150107,
+        164733,
+        87165,
+        117049,
+        111934,
+        60295,
+        84694,
+        195710,
+        36103,
+        162572,
+        90652,
+    ),
+    *(
+        194098,
+        113263,
+        110967,
+        88143,
+        194052,
+        82491,
+        149247,
+        198206,
+        134161,
+        12958,
+        128444,
+        90555,
+        47173,
+        31109,
+    ),
+    *(
+        1711,
+        93715,
+        4797,
+        156396,
+        104562,
+        80607,
+        162787,
+        112756,
+        171506,
+        24646,
+        197928,
+        1881,
+        45099,
+        180417,
+    ),
+    *(
+        130026,
+        88105,
+        65342,
+        170029,
+        88509,
+        20927,
+        197914,
+        162185,
+        198362,
+        186723,
+        161199,
+        28296,
+        46360,
+        112669,
+    ),
+    *(
+        125585,
+        17043,
+        125146,
+        114263,
+        50381,
+        130398,
+        179916,
+        198357,
+        74704,
+        116821,
+        141400,
+        166035,
+        137445,
+        11886,
+    ),
+    *(
+        57388,
+        79260,
+        72594,
+        105842,
+        203930,
+        1559,
+        60405,
+        148095,
+        69903,
+        103374,
+        185845,
+        27064,
+        92641,
+        145404,
+    ),
     *(11849, 91697),
 )
 SAMPLES = 1000
@@ -42,9 +147,13 @@ class Reference(NamedTuple):
     distance_irrelevance: float
 
 
-# Their model A (constant attention, pizza) and model B (trained attention, clock). A's values are those their published
-# notebook prints and this code reproduces; B's are as quoted by others from the paper, not recomputed here.
-REFERENCES: dict[Algorithm, Reference] = {"pizza": Reference(0.9937, 0.17), "clock": Reference(0.3336, 0.85)}
+# Their model A (constant attention, pizza) and model B (trained attention, clock). A's values are
+# those their published notebook prints and this code reproduces; B's are as quoted by others from
+# the paper, not recomputed here.
+REFERENCES: dict[Algorithm, Reference] = {
+    "pizza": Reference(0.9937, 0.17),
+    "clock": Reference(0.3336, 0.85),
+}
 
 
 @short
@@ -53,14 +162,17 @@ class AlgorithmMeasures:
     """The measures of one model; None where a measure has no meaning (no gradient, no variance).
 
     Attributes:
-        gradient_symmetricity: Mean cosine between ∂logit(a,b,c)/∂E_a and ∂logit(a,b,c)/∂E_b over triples (a, b, c).
-        gradient_symmetricity_in_span: The same with both gradients projected on the directions in which embedding
-            vectors differ: a gradient along a direction no token uses says nothing about what is computed.
+        gradient_symmetricity: Mean cosine between ∂logit(a,b,c)/∂E_a and ∂logit(a,b,c)/∂E_b over
+            triples (a, b, c).
+        gradient_symmetricity_in_span: The same with both gradients projected on the directions in
+            which embedding vectors differ: a gradient along a direction no token uses says nothing
+            about what is computed.
         triples: How many triples they are the mean of.
-        distance_irrelevance: mean_d std_a L(a, a-d) / std L, with L(a, b) = logit(a, b, a+b). As the paper and its
-            notebook define it; the published tables of runs have the largest wrong logit in its place.
-        circularity: Mean over the first four principal components of the embedding of the largest share of a
-            component's square that one frequency holds.
+        distance_irrelevance: mean_d std_a L(a, a-d) / std L, with L(a, b) = logit(a, b, a+b). As
+            the paper and its notebook define it; the published tables of runs have the largest
+            wrong logit in its place.
+        circularity: Mean over the first four principal components of the embedding of the largest
+            share of a component's square that one frequency holds.
     """
 
     gradient_symmetricity: float | None
@@ -72,12 +184,16 @@ class AlgorithmMeasures:
     @property
     def nearer_by_gradient(self) -> Algorithm | None:
         """Which of the two published models is nearer in gradient symmetricity."""
-        return _nearer(self.gradient_symmetricity, {n: r.gradient_symmetricity for n, r in REFERENCES.items()})
+        return _nearer(
+            self.gradient_symmetricity, {n: r.gradient_symmetricity for n, r in REFERENCES.items()}
+        )
 
     @property
     def nearer_by_distance(self) -> Algorithm | None:
         """Which of the two published models is nearer in distance irrelevance."""
-        return _nearer(self.distance_irrelevance, {n: r.distance_irrelevance for n, r in REFERENCES.items()})
+        return _nearer(
+            self.distance_irrelevance, {n: r.distance_irrelevance for n, r in REFERENCES.items()}
+        )
 
     def to_dict(self) -> dict[str, float | str | None]:
         """As JSON."""
@@ -95,10 +211,14 @@ class AlgorithmMeasures:
         verdict = (
             f"both nearer to their {gradient} model"
             if gradient == distance
-            else (f"the first nearer to their {gradient} model, the second to their {distance} model")
+            else (
+                f"the first nearer to their {gradient} model, the second to their {distance} model"
+            )
         )
         span = self.gradient_symmetricity_in_span
-        inside = "" if span is None else f" ({span:.3f} along the directions in which tokens differ)"
+        inside = (
+            "" if span is None else f" ({span:.3f} along the directions in which tokens differ)"
+        )
         return (
             f"By the measures of Zhong et al., gradient symmetricity is {self.gradient_symmetricity:.3f}{inside} "
             f"and distance irrelevance {self.distance_irrelevance:.3f}, {verdict}."
@@ -131,7 +251,11 @@ def algorithm_measures(
     rng: np.random.Generator | None = None,
 ) -> AlgorithmMeasures:
     """All three measures as published; with `rng`, of 1,000 triples that it draws instead of their 100."""
-    triples = published_triples(model.config.p) if rng is None else draw_triples(model.config.p, rng, SAMPLES)
+    triples = (
+        published_triples(model.config.p)
+        if rng is None
+        else draw_triples(model.config.p, rng, SAMPLES)
+    )
     both = gradients(model, triples)
     cosine, inside = both.cosines(), both.in_span(both.span).cosines()
     return AlgorithmMeasures(
@@ -147,7 +271,8 @@ def algorithm_measures(
 def published_triples(p: int) -> Int[np.ndarray, "n 3"]:
     """The 100 triples that Zhong et al. take: the first of all p³, in order, after Python's shuffle with seed 42.
 
-    Past `MOST_SHUFFLED` triples, of which they had fewer, the shuffle takes seconds, and 100 are drawn with that seed.
+    Past `MOST_SHUFFLED` triples, of which they had fewer, the shuffle takes seconds, and 100 are
+    drawn with that seed.
     """
     every, rng = range(p**3), random.Random(PUBLISHED_SEED)
     numbers: Sequence[int]
@@ -202,11 +327,12 @@ def _table(model: Weights) -> Float[np.ndarray, "tokens d"]:
 def circularity(vectors: Float[np.ndarray, "tokens d"], p: int | None = None) -> float | None:
     """Mean over principal components v of max_k (2/p)|Σ_x v_x e^{ikwx}|² / ‖v‖²: 1 when each is a single wave.
 
-    As published: the components are of all tokens, ‖v‖² is over all of them, and the waves are over the first p. So
-    with two vocabularies it is about half of what each of them has.
+    As published: the components are of all tokens, ‖v‖² is over all of them, and the waves are over
+    the first p. So with two vocabularies it is about half of what each of them has.
 
-    Components that do not exist (of a small rank) are left out. Where circles of several frequencies have the
-    same size, as in a hand-built model, principal components are arbitrary mixtures of them and the value is lower.
+    Components that do not exist (of a small rank) are left out. Where circles of several
+    frequencies have the same size, as in a hand-built model, principal components are arbitrary
+    mixtures of them and the value is lower.
     """
     p = len(vectors) if p is None else p
     U, size, _ = np.linalg.svd(vectors - vectors.mean(axis=0), full_matrices=False)
@@ -255,6 +381,12 @@ def token_span(model: Weights) -> Float[np.ndarray, "r d"]:
     """Orthonormal basis of the directions in which the embedding vectors of a transformer differ."""
     p = model.config.p
     W_E = model.W_E.astype(np.float64)
-    tokens = [W_E[:p]] if model.config.b_token_offset == 0 else [W_E[:p], W_E[model.config.b_token_offset :][:p]]
-    _, size, basis = np.linalg.svd(np.concatenate([x - x.mean(axis=0) for x in tokens]), full_matrices=False)
+    tokens = (
+        [W_E[:p]]
+        if model.config.b_token_offset == 0
+        else [W_E[:p], W_E[model.config.b_token_offset :][:p]]
+    )
+    _, size, basis = np.linalg.svd(
+        np.concatenate([x - x.mean(axis=0) for x in tokens]), full_matrices=False
+    )
     return basis[size > RANK_SHARE * size[0]]

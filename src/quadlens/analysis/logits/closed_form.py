@@ -1,8 +1,9 @@
 """Which form the logits have: regressions on clock, pizza and secondary factors, closed forms, and where they are weak.
 
-With d = a - b and t = a + b - c every factor is f_k(d) cos(k w t). Over all (a, b, c) the factors of different k are
-orthogonal, and ⟨f cos(kwt), g cos(kwt)⟩ = ½ mean_d f g, so that a regression over p³ logits needs only the profile
-g_k(d) of a part and its variance (`parts.py`); an intercept would be the mean, which the variance leaves out.
+With d = a - b and t = a + b - c every factor is f_k(d) cos(k w t). Over all (a, b, c) the factors
+of different k are orthogonal, and ⟨f cos(kwt), g cos(kwt)⟩ = ½ mean_d f g, so that a regression
+over p³ logits needs only the profile g_k(d) of a part and its variance (`parts.py`); an intercept
+would be the mean, which the variance leaves out.
 """
 
 from dataclasses import dataclass
@@ -17,17 +18,23 @@ from quadlens.base.display import short
 BLOCK_FLOATS = 1 << 22
 
 
-def cos_u(p: int, keys: tuple[int, ...], shifts: tuple[float, ...] | None = None) -> Float[np.ndarray, "K p"]:
+def cos_u(
+    p: int, keys: tuple[int, ...], shifts: tuple[float, ...] | None = None
+) -> Float[np.ndarray, "K p"]:
     """The pizza factor's amplitude |cos u|, u = k w d/2 + δ_k, for every key and every distance d = a - b in Z_p."""
     return np.abs(np.cos(_half_angles(p, keys, shifts)))
 
 
-def cos_2u(p: int, keys: tuple[int, ...], shifts: tuple[float, ...] | None = None) -> Float[np.ndarray, "K p"]:
+def cos_2u(
+    p: int, keys: tuple[int, ...], shifts: tuple[float, ...] | None = None
+) -> Float[np.ndarray, "K p"]:
     """The amplitude of what the secondary frequency adds, cos 2u = cos(k w d + 2 δ_k)."""
     return np.cos(2 * _half_angles(p, keys, shifts))
 
 
-def _half_angles(p: int, keys: tuple[int, ...], shifts: tuple[float, ...] | None) -> Float[np.ndarray, "K p"]:
+def _half_angles(
+    p: int, keys: tuple[int, ...], shifts: tuple[float, ...] | None
+) -> Float[np.ndarray, "K p"]:
     # |cos u| and cos 2u have period π in u, and k w d/2 = π k d/p: reduce k·d modulo p first.
     products = (np.outer(np.array(keys, dtype=np.int64), np.arange(p)) % p).astype(np.float64)
     return np.pi / p * products + np.array(shifts or (0.0,) * len(keys))[:, None]
@@ -64,7 +71,9 @@ def r2_of(part: Part, amplitude: Float[np.ndarray, "K p"]) -> float | None:
         return None
     p = amplitude.shape[1]
     v = part.mean_square[:, None]
-    explained = float((2 * v * amplitude * part.profile).sum() - (v * np.square(amplitude)).sum()) / p
+    explained = (
+        float((2 * v * amplitude * part.profile).sum() - (v * np.square(amplitude)).sum()) / p
+    )
     return explained / part.variance
 
 
@@ -96,7 +105,10 @@ class ClockPizzaTable:
 
 def clock_pizza(parts: LogitParts) -> ClockPizzaTable:
     """Regress all logits, their absolute-value component and the MLP output on the clock and pizza factors."""
-    pizza, secondary = cos_u(parts.p, parts.keys, parts.shifts), cos_2u(parts.p, parts.keys, parts.shifts)
+    pizza, secondary = (
+        cos_u(parts.p, parts.keys, parts.shifts),
+        cos_2u(parts.p, parts.keys, parts.shifts),
+    )
 
     def of(part: Part) -> ClockPizza:
         return ClockPizza(
@@ -139,9 +151,14 @@ class ClosedForm:
         return self.p**2
 
 
-def judge_closed_form(parts: LogitParts, C: Float[np.ndarray, " K"], D: Float[np.ndarray, " K"]) -> ClosedForm:
+def judge_closed_form(
+    parts: LogitParts, C: Float[np.ndarray, " K"], D: Float[np.ndarray, " K"]
+) -> ClosedForm:
     """Judge the two-term form with given coefficients against the model's logits and the right answers."""
-    pizza, secondary = cos_u(parts.p, parts.keys, parts.shifts), cos_2u(parts.p, parts.keys, parts.shifts)
+    pizza, secondary = (
+        cos_u(parts.p, parts.keys, parts.shifts),
+        cos_2u(parts.p, parts.keys, parts.shifts),
+    )
     amplitude = C[:, None] * pizza + D[:, None] * secondary
     margins = distance_margins(parts.p, parts.keys, amplitude)
     # Its logits depend on d = a - b and t = a + b - c alone: each distance stands for p inputs.
@@ -156,7 +173,9 @@ def judge_closed_form(parts: LogitParts, C: Float[np.ndarray, " K"], D: Float[np
     )
 
 
-def distance_margins(p: int, keys: tuple[int, ...], amplitude: Float[np.ndarray, "K p"]) -> Float[np.ndarray, " p"]:
+def distance_margins(
+    p: int, keys: tuple[int, ...], amplitude: Float[np.ndarray, "K p"]
+) -> Float[np.ndarray, " p"]:
     """For each distance d, Σ_k h_k(d) minus the largest Σ_k h_k(d) cos(k w t) over t ≠ 0."""
     others = np.cos(2 * np.pi / p * (np.outer(np.array(keys, dtype=np.int64), np.arange(1, p)) % p))
     rows = max(1, BLOCK_FLOATS // p)
@@ -170,10 +189,11 @@ class ClosedForms:
     """The forms of one model's logits, with coefficients found in three ways.
 
     Attributes:
-        by_parts: C_k from the absolute-value component on |cos u|, D_k from the identity component on cos 2u, as the
-            paper finds them.
+        by_parts: C_k from the absolute-value component on |cos u|, D_k from the identity component
+            on cos 2u, as the paper finds them.
         fitted: C_k and D_k that fit all logits best, jointly.
-        pizza_only: C_k as in `by_parts`, D_k = 0: what is left when the secondary frequency is taken away.
+        pizza_only: C_k as in `by_parts`, D_k = 0: what is left when the secondary frequency is
+            taken away.
     """
 
     by_parts: ClosedForm
@@ -183,7 +203,10 @@ class ClosedForms:
 
 def closed_forms(parts: LogitParts) -> ClosedForms:
     """Find the coefficients and judge the three forms."""
-    pizza, secondary = cos_u(parts.p, parts.keys, parts.shifts), cos_2u(parts.p, parts.keys, parts.shifts)
+    pizza, secondary = (
+        cos_u(parts.p, parts.keys, parts.shifts),
+        cos_2u(parts.p, parts.keys, parts.shifts),
+    )
     C = regress(parts.abs_component, [pizza]).coefficients[:, 0]
     D = regress(parts.identity_component, [secondary]).coefficients[:, 0]
     joint = regress(parts.all_logits, [pizza, secondary]).coefficients
@@ -199,13 +222,14 @@ def closed_forms(parts: LogitParts) -> ClosedForms:
 class WeakSpot:
     """The distance at which one key frequency's pizza logit is smallest.
 
-    Coefficients are those of cos(k w (a+b-c)) over the inputs with a - b ≡ distance (mod p), and its
-    negative where both are weak.
+    Coefficients are those of cos(k w (a+b-c)) over the inputs with a - b ≡ distance (mod p), and
+    its negative where both are weak.
 
     Attributes:
         k: Key frequency.
         distance: d = a - b with the smallest |cos u|; the smaller of ±d where there is no shift.
-        both_signs: Whether -d is as weak: where neurons read a and b alike. With a shift only d itself is.
+        both_signs: Whether -d is as weak: where neurons read a and b alike. With a shift only d
+            itself is.
         cos_u: |cos u| there, sin(π/2p) when gcd(k, p) = 1.
         abs_component: Coefficient measured in the absolute-value component.
         identity_component: Coefficient measured in the identity component.
@@ -236,7 +260,10 @@ class WeakSpot:
 
 def weak_spots(parts: LogitParts, form: ClosedForm) -> tuple[WeakSpot, ...]:
     """One weak spot per key frequency."""
-    small, double = cos_u(parts.p, parts.keys, parts.shifts), cos_2u(parts.p, parts.keys, parts.shifts)
+    small, double = (
+        cos_u(parts.p, parts.keys, parts.shifts),
+        cos_2u(parts.p, parts.keys, parts.shifts),
+    )
     spots = []
     for row, k in enumerate(parts.keys):
         if parts.shifts[row]:
@@ -244,7 +271,8 @@ def weak_spots(parts: LogitParts, form: ClosedForm) -> tuple[WeakSpot, ...]:
             pair = np.array([d])
         else:
             d = int(small[row, : parts.p // 2 + 1].argmin())
-            # d and -d have the same u up to sign; the model's own profile differs a little between them.
+            # d and -d have the same u up to sign; the model's own profile differs a little between
+            # them.
             pair = np.array([d, -d % parts.p])
 
         def at(profile: Float[np.ndarray, "K p"], row: int = row, pair: np.ndarray = pair) -> float:

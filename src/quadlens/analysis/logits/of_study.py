@@ -11,8 +11,8 @@ from quadlens.network.study import Study
 def skip_shares_of(study: Study) -> Float[np.ndarray, "p p"] | None:
     """Variance over c of what the skip connection adds, over that of the logits.
 
-    None where attention is gated, and where nothing goes past the neurons: an MLP has no skip connection,
-    and an output bias is none.
+    None where attention is gated, and where nothing goes past the neurons: an MLP has no skip
+    connection, and an output bias is none.
     """
     layer = layer_of(study)
     return skip_shares(layer) if layer.is_additive and has_skip_connection(layer) else None

@@ -11,7 +11,8 @@ from quadlens.base.errors import BadConfig
 from quadlens.network.activation import NONLINEARITIES, apply_activation
 from quadlens.network.tables import FloatTables
 
-# Floats in the largest block of hidden activations: a few megabytes stay in cache and never grow with p³.
+# Floats in the largest block of hidden activations: a few megabytes stay in cache and never grow
+# with p³.
 BLOCK_FLOATS = 1 << 20
 
 
@@ -22,8 +23,9 @@ class Part:
 
     Attributes:
         variance: Variance over all (a, b, c).
-        profile: g_k(d), row by key: the least-squares coefficient of Y on cos(k w (a+b-c)) over the inputs with
-            a - b ≡ d (mod p), g_k(d) = (2/p²) Σ_{a-b≡d} Σ_c Y[a,b,c] cos(k w (a+b-c)), half of it for a sign wave.
+        profile: g_k(d), row by key: the least-squares coefficient of Y on cos(k w (a+b-c)) over the
+            inputs with a - b ≡ d (mod p), g_k(d) = (2/p²) Σ_{a-b≡d} Σ_c Y[a,b,c] cos(k w (a+b-c)),
+            half of it for a sign wave.
         mean_square: Mean of cos²(k w t), for each key: ½, or 1 for a sign wave.
     """
 
@@ -40,13 +42,15 @@ class LogitParts:
     Attributes:
         p: Modulus.
         keys: The key frequencies, in the order of the rows of each profile.
-        shifts: δ_k of each key: its strength follows |cos(u + δ_k)|; 0 where a and b share their phases.
+        shifts: δ_k of each key: its strength follows |cos(u + δ_k)|; 0 where a and b share their
+            phases.
         all_logits: The logits themselves.
         mlp_output: Without the skip connection.
         abs_component: Only the even part of the activation, through W_L.
         identity_component: Only the odd part.
         skip: Only what passes by the neurons: the skip connection, or an output bias.
-        skip_is_bias: Whether that is the same on every input: an MLP's output bias, and no skip connection.
+        skip_is_bias: Whether that is the same on every input: an MLP's output bias, and no skip
+            connection.
         correct_logit: logit(a, b, a+b).
         correct: How many of the p² inputs the model answers right (ties are not right).
     """
@@ -75,7 +79,9 @@ class Spread:
         mean = float(block.mean())
         merged = self._count + block.size
         shift = mean - self._mean
-        self._squares += float(np.square(block - mean).sum()) + shift**2 * self._count * block.size / merged
+        self._squares += (
+            float(np.square(block - mean).sum()) + shift**2 * self._count * block.size / merged
+        )
         self._mean += shift * block.size / merged
         self._largest = max(self._largest, float(np.abs(block).max()))
         self._count = merged
@@ -87,7 +93,9 @@ class Spread:
         return variance if variance > 1e-28 * self._largest**2 else 0.0
 
 
-def identity_matrices(collapsed: FloatTables) -> tuple[Float[np.ndarray, "p p"], Float[np.ndarray, "p p"]]:
+def identity_matrices(
+    collapsed: FloatTables,
+) -> tuple[Float[np.ndarray, "p p"], Float[np.ndarray, "p p"]]:
     """A[c,a] = slope Σ_i W_L[c,i] U_a[a,i] and B[c,b] likewise: the odd part of the MLP is A[c,a] + B[c,b] exactly."""
     slope = NONLINEARITIES[collapsed.activation].odd_slope
     if slope is None:
@@ -98,7 +106,9 @@ def identity_matrices(collapsed: FloatTables) -> tuple[Float[np.ndarray, "p p"],
     return slope * collapsed.W_L @ collapsed.U_a.T, slope * collapsed.W_L @ collapsed.U_b.T
 
 
-def take_apart(collapsed: FloatTables, keys: tuple[int, ...], shifts: tuple[float, ...] | None = None) -> LogitParts:
+def take_apart(
+    collapsed: FloatTables, keys: tuple[int, ...], shifts: tuple[float, ...] | None = None
+) -> LogitParts:
     """One pass over all p³ logits, a block of a's at a time, so that memory stays at a few p·(p + d_mlp) floats.
 
     Args:
@@ -147,7 +157,9 @@ def has_skip_connection(collapsed: FloatTables) -> bool:
     return bool(np.ptp(collapsed.S_a, axis=0).any() or np.ptp(collapsed.S_b, axis=0).any())
 
 
-def _mlp_output(collapsed: FloatTables, a: Int[np.ndarray, " rows"]) -> Float[np.ndarray, "rows p p"]:
+def _mlp_output(
+    collapsed: FloatTables, a: Int[np.ndarray, " rows"]
+) -> Float[np.ndarray, "rows p p"]:
     """Σ_i W_L[c,i] σ(U_a[a,i] + U_b[b,i]) as [a, b, c]."""
     pre = (collapsed.U_a[a][:, None] + collapsed.U_b).reshape(-1, collapsed.d_mlp)
     hidden = apply_activation(collapsed.activation, pre)
@@ -161,12 +173,15 @@ def _rotations(p: int, keys: tuple[int, ...]) -> Complex[np.ndarray, "K p"]:
 
 
 def _profile_sum(
-    block: Float[np.ndarray, "rows p p"], a: Int[np.ndarray, " rows"], rotate: Complex[np.ndarray, "K p"]
+    block: Float[np.ndarray, "rows p p"],
+    a: Int[np.ndarray, " rows"],
+    rotate: Complex[np.ndarray, "K p"],
 ) -> Float[np.ndarray, "K p"]:
     """Σ_{a in block} Σ_c Y[a, a-d, c] cos(k w (a+b-c)), for each key and distance d."""
     p = block.shape[1]
     b = (a[:, None] - np.arange(p)) % p
-    # Σ_c Y cos(k w (a+b-c)) = Re(e^{ikw(a+b)} Σ_c Y e^{-ikwc}); two real products are faster than one complex one.
+    # Σ_c Y cos(k w (a+b-c)) = Re(e^{ikw(a+b)} Σ_c Y e^{-ikwc}); two real products are faster than
+    # one complex one.
     flat = block.reshape(-1, p)
     cosine, sine = flat @ rotate.real.T, flat @ rotate.imag.T
     spectrum = (cosine - 1j * sine).reshape(len(a), p, -1)
@@ -183,14 +198,16 @@ def _separable_profile(
 ) -> Float[np.ndarray, "K p"]:
     """The profile of Y[a,b,c] = from_a[a,c] + from_b[b,c], in p² |K| operations.
 
-    Σ_a Re(e^{ikw(2a-d)} X_k[a]) = Re(e^{-ikwd} Σ_a e^{2ikwa} X_k[a]), with X_k[a] = Σ_c from_a[a,c] e^{-ikwc};
-    for from_b, a = b + d turns e^{-ikwd} into e^{+ikwd}.
+    Σ_a Re(e^{ikw(2a-d)} X_k[a]) = Re(e^{-ikwd} Σ_a e^{2ikwa} X_k[a]), with X_k[a] = Σ_c from_a[a,c]
+    e^{-ikwc}; for from_b, a = b + d turns e^{-ikwd} into e^{+ikwd}.
     """
     p = len(from_a)
     doubled = rotate**2
     sum_a = (doubled * (from_a @ rotate.conj().T).T).sum(axis=1)
     sum_b = (doubled * (from_b @ rotate.conj().T).T).sum(axis=1)
-    return (rotate.conj() * sum_a[:, None] + rotate * sum_b[:, None]).real * (1 / p**2 / power)[:, None]
+    return (rotate.conj() * sum_a[:, None] + rotate * sum_b[:, None]).real * (1 / p**2 / power)[
+        :, None
+    ]
 
 
 def _right_answers(
@@ -204,10 +221,16 @@ def _right_answers(
     return chosen[:, :, 0], int((as_large == 1).sum())
 
 
-def _separable_variance(from_a: Float[np.ndarray, "p p"], from_b: Float[np.ndarray, "p p"]) -> float:
+def _separable_variance(
+    from_a: Float[np.ndarray, "p p"], from_b: Float[np.ndarray, "p p"]
+) -> float:
     """Variance of from_a[a,c] + from_b[b,c] over all (a, b, c): each around its token mean, and the means."""
     mean_a, mean_b = from_a.mean(axis=0), from_b.mean(axis=0)
-    return float(np.square(from_a - mean_a).mean() + np.square(from_b - mean_b).mean() + (mean_a + mean_b).var())
+    return float(
+        np.square(from_a - mean_a).mean()
+        + np.square(from_b - mean_b).mean()
+        + (mean_a + mean_b).var()
+    )
 
 
 def skip_shares(collapsed: FloatTables) -> Float[np.ndarray, "p p"]:
@@ -230,7 +253,8 @@ class IdentityMatrix:
 
     Attributes:
         matrix: A[c,x], x the token a or b.
-        fourier: F = DFT(A)/p², so that a wave D cos(kwc + lwx) + E sin(kwc + lwx) has F[k,l] = (D - iE)/2.
+        fourier: F = DFT(A)/p², so that a wave D cos(kwc + lwx) + E sin(kwc + lwx) has F[k,l] = (D -
+            iE)/2.
         keys: Key frequencies.
         D: Coefficient of cos(k w (c - 2x)), for each key.
         E: Coefficient of sin(k w (c - 2x)); small where the phases cover the circle.
@@ -248,8 +272,9 @@ class IdentityMatrix:
         """The largest waves A cos(kwc + lwx + θ) as (k, l, A, θ), l in -(p-1)/2 … p/2, the constant left out."""
         p = len(self.matrix)
         half = p // 2
-        # A is real, so F[-k,-l] is the conjugate of F[k,l]: half the plane holds every wave once. For even p row p/2 is
-        # its own mirror image as row 0 is, and the waves that are their own conjugates stand once, not twice.
+        # A is real, so F[-k,-l] is the conjugate of F[k,l]: half the plane holds every wave once.
+        # For even p row p/2 is its own mirror image as row 0 is, and the waves that are their own
+        # conjugates stand once, not twice.
         doubled = 2 * self.fourier[: half + 1]
         own = [0] if p % 2 else [0, half]
         doubled[np.ix_(own, own)] /= 2
@@ -270,8 +295,10 @@ class IdentityComponent:
     """The odd part of the MLP's output: logit_id(a,b,c) = A[c,a] + B[c,b].
 
     Attributes:
-        of_a: A[c,a] = ½ Σ_i W_L[c,i] U_a[a,i]; the paper's `logit_id1` when the output is read at b.
-        of_b: B[c,b] = ½ Σ_i W_L[c,i] U_b[b,i], with the residual stream's own copy of b and the biases.
+        of_a: A[c,a] = ½ Σ_i W_L[c,i] U_a[a,i]; the paper's `logit_id1` when the output is read at
+            b.
+        of_b: B[c,b] = ½ Σ_i W_L[c,i] U_b[b,i], with the residual stream's own copy of b and the
+            biases.
     """
 
     of_a: IdentityMatrix

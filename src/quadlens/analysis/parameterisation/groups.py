@@ -4,8 +4,9 @@
     U_b[b,i] = ρ_i (α_b cos y + η_b cos 2y + γ),         y = k w b + φ_i - δ
     W_L[c,i] = ω_i cos(k w c + 2 φ_i)
 
-φ_i and ρ_i are phase and amplitude of what neuron i reads at its primary frequency k, δ the shift that a frequency's
-neurons have in common (0 with one vocabulary); ω_i, the α, the η and γ are then least squares on U_a, U_b and W_L.
+φ_i and ρ_i are phase and amplitude of what neuron i reads at its primary frequency k, δ the shift
+that a frequency's neurons have in common (0 with one vocabulary); ω_i, the α, the η and γ are then
+least squares on U_a, U_b and W_L.
 """
 
 from dataclasses import dataclass, replace
@@ -63,7 +64,9 @@ class Group:
         phi, ones = 2 * np.pi * np.arange(nodes) / nodes, np.ones(nodes)
         total = float(self.omega.sum())
         rho = float((self.cluster.rho * self.omega).sum()) / (total or 1.0)
-        cluster = replace(self.cluster, neurons=np.arange(nodes), phi=phi, psi=2 * phi, rho=rho * ones, omega=ones)
+        cluster = replace(
+            self.cluster, neurons=np.arange(nodes), phi=phi, psi=2 * phi, rho=rho * ones, omega=ones
+        )
         return replace(self, cluster=cluster, omega=total / nodes * ones)
 
 
@@ -73,14 +76,20 @@ def fit_groups(
     """One group for every key frequency; see `parameterise` for the options."""
     tables, keys = anatomy.collapsed, anatomy.key_frequencies
     fitted = (
-        _fitted(cluster, tables, constant, double, embedding) for cluster in anatomy.clusters if cluster.k in keys
+        _fitted(cluster, tables, constant, double, embedding)
+        for cluster in anatomy.clusters
+        if cluster.k in keys
     )
     return tuple(fitted)
 
 
-def _fitted(cluster: Cluster, tables: FloatTables, constant: bool, double: bool, embedding: bool) -> Group:
+def _fitted(
+    cluster: Cluster, tables: FloatTables, constant: bool, double: bool, embedding: bool
+) -> Group:
     shift, double = cluster.common_shift, double and not cluster.is_sign_wave
-    a, b = (_coefficients(cluster, U, turn) for U, turn in ((tables.U_a, shift), (tables.U_b, -shift)))
+    a, b = (
+        _coefficients(cluster, U, turn) for U, turn in ((tables.U_a, shift), (tables.U_b, -shift))
+    )
     eta = (a[1], b[1]) if embedding else ((a[1] + b[1]) / 2,) * 2
     alpha = (a[0], b[0]) if embedding else (1.0, 1.0)
     sides = tuple((x, y if double else 0.0) for x, y in zip(alpha, eta, strict=True))
@@ -89,11 +98,15 @@ def _fitted(cluster: Cluster, tables: FloatTables, constant: bool, double: bool,
     return Group(cluster, cluster.omega * np.cos(cluster.psi - 2 * cluster.phi), shared)
 
 
-def _coefficients(cluster: Cluster, U: Float[np.ndarray, "p d_mlp"], turn: float) -> tuple[float, float, float]:
+def _coefficients(
+    cluster: Cluster, U: Float[np.ndarray, "p d_mlp"], turn: float
+) -> tuple[float, float, float]:
     """Least squares for wave, double wave and constant of all the group's neurons at once."""
     # A sign wave's double is constant.
     columns = [cluster.rho * np.cos(m * (angles(cluster) + cluster.phi + turn)) for m in (1, 0, 2)]
-    basis = np.stack([column.ravel() for column in columns], axis=1)[:, : 2 if cluster.is_sign_wave else 3]
+    basis = np.stack([column.ravel() for column in columns], axis=1)[
+        :, : 2 if cluster.is_sign_wave else 3
+    ]
     alpha, gamma, *eta = np.linalg.lstsq(basis, U[:, cluster.neurons].ravel())[0].tolist()
     return alpha, eta[0] if eta else 0.0, gamma
 
@@ -111,5 +124,8 @@ def logit_r2(simple: FloatTables, network: FloatTables) -> float:
     for a in range(network.p):
         both = (network.logits(a) / largest, simple.logits(a) / largest)
         theirs, ours = (x - x.mean(axis=1, keepdims=True) for x in both)
-        left, total = left + float(np.square(theirs - ours).sum()), total + float(np.square(theirs).sum())
+        left, total = (
+            left + float(np.square(theirs - ours).sum()),
+            total + float(np.square(theirs).sum()),
+        )
     return 1 - left / total if total > 0 else 0.0

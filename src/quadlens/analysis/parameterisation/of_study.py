@@ -14,16 +14,22 @@ if TYPE_CHECKING:
 
 @checked
 def parameterise(
-    model: "ModelLike" = "pizza", *, constant: bool = True, double: bool = True, embedding: bool = True
+    model: "ModelLike" = "pizza",
+    *,
+    constant: bool = True,
+    double: bool = True,
+    embedding: bool = True,
 ) -> Parameterised:
     """A network of few numbers, fitted to a trained one's weights: the explanation as a network for every verb.
 
-    Each neuron has a frequency, an angle φ and two sizes ρ and ω; each frequency a function that its neurons share, and
-    planes of the residual stream. Everything is least squares on the weights, and no logit is looked at
-    (`quadlens.analysis.parameterisation` has the formulas). `numbers` counts all that the network is a function of.
+    Each neuron has a frequency, an angle φ and two sizes ρ and ω; each frequency a function that
+    its neurons share, and planes of the residual stream. Everything is least squares on the
+    weights, and no logit is looked at (`quadlens.analysis.parameterisation` has the formulas).
+    `numbers` counts all that the network is a function of.
 
     Args:
-        model: A model of one layer with constant attention, a study, a path or the name of a bundled model.
+        model: A model of one layer with constant attention, a study, a path or the name of a
+            bundled model.
         constant: Whether the neurons of a frequency share a constant.
         double: Whether they share a double wave.
         embedding: Whether a and b have amplitudes of their own.

@@ -1,6 +1,7 @@
 """The MLP as a quadrature rule: the paper's bounds, the exact error in quasi-linear time, moments and suprema.
 
-`bounds(model)` does everything; each function below does one thing with a `Scheme`. Proofs: docs/quadrature.md.
+`bounds(model)` does everything; each function below does one thing with a `Scheme`. Proofs:
+docs/quadrature.md.
 """
 
 from quadlens.analysis.quadrature.analysis import Bounds, ClusterBounds, bounds

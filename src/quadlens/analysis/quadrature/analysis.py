@@ -17,7 +17,8 @@ from quadlens.base.table import Table
 from quadlens.network.activation import NONLINEARITIES
 from quadlens.network.weights import Weights
 
-# Brute force past this many evaluations takes tens of seconds; the exact method has the same number anyway.
+# Brute force past this many evaluations takes tens of seconds; the exact method has the same number
+# anyway.
 BRUTE_FORCE_LIMIT = 10**9
 # Which waves of a neuron's input make its node.
 PHASES = ("all", "attention")
@@ -60,7 +61,8 @@ class ClusterBounds(Displayed):
         relative_error: brute_force / baseline.
         relative_bound: The paper's best total (half period) / baseline.
         relative_exact: exact.absolute / baseline.
-        relative_exact_psi: exact_psi.absolute / baseline: the whole truth, to compare with relative_bound.
+        relative_exact_psi: exact_psi.absolute / baseline: the whole truth, to compare with
+            relative_bound.
         relative_moment_bound: moment_bound / baseline.
         relative_moment_bound_psi: moment_bound_psi / baseline, to compare with relative_bound.
     """
@@ -106,7 +108,11 @@ class Bounds(Displayed):
 
     def _facts(self) -> dict[str, object]:
         worst = {cluster.k: shown(cluster.relative_exact_psi, 4) for cluster in self.bounded}
-        return {"p": self.p, "relative_exact_psi": worst, "clusters_without_bound": len(self.unbounded)}
+        return {
+            "p": self.p,
+            "relative_exact_psi": worst,
+            "clusters_without_bound": len(self.unbounded),
+        }
 
     def _repr_html_(self) -> str:
         """The relative errors, one row per cluster, for a notebook."""
@@ -138,12 +144,13 @@ def bounds(
         model: Weights, as `quadlens.load` gives them, or their anatomy.
         moments: M of the moment bounds, at least 1.
         brute_force_limit: Skip brute force for clusters with more than this many p · neurons.
-        phases: Of "all" that a neuron reads, or of what "attention" alone brings, as the paper seems to take them; the
-            claims are then about that rule, which is not quite the network's.
+        phases: Of "all" that a neuron reads, or of what "attention" alone brings, as the paper
+            seems to take them; the claims are then about that rule, which is not quite the
+            network's.
 
     Raises:
-        BadConfig: if the activation has no quadrature of this kind, or `moments` is not positive, or there is no
-            attention to read alone.
+        BadConfig: if the activation has no quadrature of this kind, or `moments` is not positive,
+            or there is no attention to read alone.
     """
     if not NONLINEARITIES[model.config.activation].is_piecewise_linear:
         raise BadConfig(
@@ -156,7 +163,10 @@ def bounds(
         raise BadConfig(f"phases = {phases!r}; expected one of {', '.join(PHASES)}")
     anatomy = anatomy_of(model)
     clusters = anatomy.clusters if phases == "all" else anatomy.attention_clusters
-    return Bounds(model.config.p, tuple(cluster_bounds(cluster, moments, brute_force_limit) for cluster in clusters))
+    return Bounds(
+        model.config.p,
+        tuple(cluster_bounds(cluster, moments, brute_force_limit) for cluster in clusters),
+    )
 
 
 def cluster_bounds(
@@ -171,7 +181,11 @@ def cluster_bounds(
     moment_bound = bound_moments(scheme, moments)
     moment_bound_psi = bound_moments(scheme, moments, with_psi=True)
     brute_force = brute_force_error(scheme) if scheme.p * scheme.n <= brute_force_limit else None
-    relative = None if brute_force is None else Estimate(brute_force.value / baseline.middle, brute_force.how)
+    relative = (
+        None
+        if brute_force is None
+        else Estimate(brute_force.value / baseline.middle, brute_force.how)
+    )
     return ClusterBounds(
         k=scheme.k,
         neurons=scheme.n,

@@ -35,7 +35,9 @@ def weight_balls(scheme: Scheme) -> list[Ball]:
     """w_i = 2π ρ_i ω_i / Σ_j ρ_j ω_j, enclosed."""
     from flint import arb
 
-    products = [rho * omega for rho, omega in zip(balls(scheme.rho), balls(scheme.omega), strict=True)]
+    products = [
+        rho * omega for rho, omega in zip(balls(scheme.rho), balls(scheme.omega), strict=True)
+    ]
     scale = 2 * arb.pi() / sum(products, arb(0))
     return [product * scale for product in products]
 
@@ -50,11 +52,15 @@ def lower(ball: Ball) -> float:
     return math.nextafter(float(ball.lower()), -math.inf)
 
 
-def upper_bound(ball: Ball, quantity: str, equation: str, assumptions: tuple[str, ...], cost: Cost) -> UpperBound:
+def upper_bound(
+    ball: Ball, quantity: str, equation: str, assumptions: tuple[str, ...], cost: Cost
+) -> UpperBound:
     """The claim that the quantity is at most anything in the ball."""
     return UpperBound(max(0.0, upper(ball)), quantity, equation, assumptions, cost)
 
 
-def exact(ball: Ball, quantity: str, equation: str, assumptions: tuple[str, ...], cost: Cost) -> Exact:
+def exact(
+    ball: Ball, quantity: str, equation: str, assumptions: tuple[str, ...], cost: Cost
+) -> Exact:
     """The claim that the quantity (a size, so not negative) lies in the ball."""
     return Exact(max(0.0, lower(ball)), upper(ball), quantity, equation, assumptions, cost)

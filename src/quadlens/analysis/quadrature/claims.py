@@ -1,7 +1,7 @@
 """Three kinds of number that cannot be mixed up: an estimate, an upper bound, an exact value (as an enclosure).
 
-None of them turns into a plain float by itself, and only values of the same kind can be added. What a bound assumes and
-what it cost to compute travel with it.
+None of them turns into a plain float by itself, and only values of the same kind can be added. What
+a bound assumes and what it cost to compute travel with it.
 """
 
 import math
@@ -74,7 +74,9 @@ class UpperBound:
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.value) and self.value >= 0):
-            raise ValueError(f"an upper bound of a size must be finite and not negative, got {self.value}")
+            raise ValueError(
+                f"an upper bound of a size must be finite and not negative, got {self.value}"
+            )
 
     def __repr__(self) -> str:
         return claim("UpperBound", f"≤ {self.value}", self.quantity)
@@ -87,11 +89,17 @@ class UpperBound:
     def times(self, factor: float) -> "UpperBound":
         """Bound of `factor` times the quantity, factor ≥ 0."""
         if not factor >= 0:
-            raise ValueError(f"multiplying an upper bound by {factor} would turn the inequality around")
+            raise ValueError(
+                f"multiplying an upper bound by {factor} would turn the inequality around"
+            )
         cost = self.cost + Cost(1, "")
         value = _up(self.value * factor)
         return UpperBound(
-            value, f"{factor:g} · ({self.quantity})", f"{factor:g} · {self.equation}", self.assumptions, cost
+            value,
+            f"{factor:g} · ({self.quantity})",
+            f"{factor:g} · {self.equation}",
+            self.assumptions,
+            cost,
         )
 
     def named(self, quantity: str, equation: str) -> "UpperBound":
@@ -125,8 +133,12 @@ class Exact:
     cost: Cost
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.lower) and math.isfinite(self.upper) and self.lower <= self.upper):
-            raise ValueError(f"an enclosure needs finite ends with lower ≤ upper, got [{self.lower}, {self.upper}]")
+        if not (
+            math.isfinite(self.lower) and math.isfinite(self.upper) and self.lower <= self.upper
+        ):
+            raise ValueError(
+                f"an enclosure needs finite ends with lower ≤ upper, got [{self.lower}, {self.upper}]"
+            )
 
     def __repr__(self) -> str:
         return claim("Exact", f"{self.lower} … {self.upper}", self.quantity)
@@ -176,7 +188,11 @@ def shown(claim: Claim, digits: int) -> str:
     """
     if isinstance(claim, Exact):
         return between(claim.lower, claim.upper, digits)
-    return at_most(claim.value, digits) if isinstance(claim, UpperBound) else decimals(claim.value, digits)
+    return (
+        at_most(claim.value, digits)
+        if isinstance(claim, UpperBound)
+        else decimals(claim.value, digits)
+    )
 
 
 def claim_to_dict(claim: Claim) -> dict[str, object]:
@@ -208,7 +224,9 @@ def _same_kind(claim: object, other: object) -> None:
 
 def _positive(scale: Exact) -> float:
     if not scale.lower > 0:
-        raise ValueError(f"cannot divide by {scale.quantity}: its enclosure starts at {scale.lower}")
+        raise ValueError(
+            f"cannot divide by {scale.quantity}: its enclosure starts at {scale.lower}"
+        )
     return scale.lower
 
 
@@ -216,7 +234,11 @@ def _of_both(
     claim: UpperBound | Exact, sign: str, other: UpperBound | Exact, operations: int = 0
 ) -> tuple[str, str, tuple[str, ...], Cost]:
     """Quantity, equation, assumptions and cost of a sum or a quotient, which itself takes so many operations."""
-    quantity = f"({claim.quantity}) / ({other.quantity})" if sign == "/" else f"{claim.quantity} + {other.quantity}"
+    quantity = (
+        f"({claim.quantity}) / ({other.quantity})"
+        if sign == "/"
+        else f"{claim.quantity} + {other.quantity}"
+    )
     assumptions = tuple(dict.fromkeys(claim.assumptions + other.assumptions))
     return (
         quantity,

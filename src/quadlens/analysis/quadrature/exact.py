@@ -16,7 +16,8 @@ from quadlens.analysis.quadrature.scheme import Scheme, products_of, reduced
 from quadlens.base.display import short
 
 EQUATION = "math.md §4, exact evaluation"
-# The grid is worked on in blocks of ROWS coarse turns of FINE points each, whose arrays stay in the cache.
+# The grid is worked on in blocks of ROWS coarse turns of FINE points each, whose arrays stay in the
+# cache.
 FINE, ROWS = 128, 64
 
 
@@ -47,7 +48,9 @@ def signed_sums(scheme: Scheme, with_psi: bool) -> SignedSums:
     if with_psi:
         values = expi(reduced(scheme.psi)[order])
         values *= w
-        return SignedSums(kink, _flipping(values * back, 0.5j), _flipping(values * np.conj(back), -0.5j))
+        return SignedSums(
+            kink, _flipping(values * back, 0.5j), _flipping(values * np.conj(back), -0.5j)
+        )
     # e^{2iφ} = -e^{-2iκ}, so that ψ - κ stands for -3κ and ψ + κ for -κ, with the sign turned.
     once = back * w
     thrice = once * back
@@ -69,7 +72,9 @@ def _weights(scheme: Scheme) -> Float[np.ndarray, " n"]:
     return products
 
 
-def _flipping(terms: Complex[np.ndarray, " n"], factor: complex) -> Complex[np.ndarray, " stretches"]:
+def _flipping(
+    terms: Complex[np.ndarray, " n"], factor: complex
+) -> Complex[np.ndarray, " stretches"]:
     """`factor` (±i/2, so exact) times Σ_i ± terms_i on each stretch: + before neuron i's kink, - after it."""
     running = np.empty(len(terms) + 1, dtype=np.complex128)
     running[0] = 0.0
@@ -91,8 +96,9 @@ class GridErrors:
         identity: Σ w_i cos(s_j+φ_i) e^{iψ_i}; its integral is 0.
         cost: What computing them took.
 
-    The ReLU error is ½(absolute + identity) where cos u ≥ 0 and ½(absolute - identity) where cos u < 0. For c the error
-    is Re(E e^{ikwc}), so |E| is the worst case over every real angle in place of kwc.
+    The ReLU error is ½(absolute + identity) where cos u ≥ 0 and ½(absolute - identity) where cos u
+    < 0. For c the error is Re(E e^{ikwc}), so |E| is the worst case over every real angle in place
+    of kwc.
     """
 
     z: Complex[np.ndarray, " q"]
@@ -116,8 +122,8 @@ def abs_error_blocks(
 ) -> Iterator[tuple[Complex[np.ndarray, " length"], Complex[np.ndarray, " length"]]]:
     """(v, v E(s)) with v = e^{-is}, s = jπ/q, block by block: v E = α + v² (β - (4/3) v) has the modulus of E.
 
-    Both the kinks and the s_j are in order, so each stretch's sums are repeated as often as it has points: no search
-    but for a block's ends.
+    Both the kinks and the s_j are in order, so each stretch's sums are repeated as often as it has
+    points: no search but for a block's ends.
     """
     # The first j at which each neuron's sign has flipped.
     first = np.clip(np.ceil(sums.kink * (q / np.pi)), 0, q).astype(np.int64)
@@ -152,13 +158,15 @@ class ExactErrors:
     Attributes:
         angle: "2φ" or "ψ", the output phases used.
         absolute: Absolute-value part, any c.
-        absolute_integer_c: The same over integer c only; at most 1 - cos(π/2D) smaller, relatively, D = `directions`.
+        absolute_integer_c: The same over integer c only; at most 1 - cos(π/2D) smaller, relatively,
+            D = `directions`.
         absolute_cos: c = 0: max |Σ w_i |cos(s+φ_i)| cos 2φ_i - (4/3) cos 2s|.
         absolute_sin: The same with sines.
         identity: Identity part, any c.
         identity_cos: c = 0.
         identity_sin: Sines.
-        relu: ReLU, both signs of cos u, any c. (For every s both occur, for even p too: docs/quadrature.md §4.)
+        relu: ReLU, both signs of cos u, any c. (For every s both occur, for even p too:
+            docs/quadrature.md §4.)
         relu_cos: ReLU as the paper's table has it: cos u > 0, a + b = 0 … p-1, c = 0.
         relu_sin: The same with sines.
     """
@@ -193,7 +201,8 @@ def exact_errors(scheme: Scheme, with_psi: bool = False) -> ExactErrors:
         angle=angle,
         absolute=claim(_largest(grid.absolute), "abs error, all a, b, any c"),
         absolute_integer_c=claim(
-            largest_over_integer_c(grid.absolute, grid.z, scheme.directions), "abs error, all a, b, integer c"
+            largest_over_integer_c(grid.absolute, grid.z, scheme.directions),
+            "abs error, all a, b, integer c",
         ),
         absolute_cos=claim(float(np.abs(grid.absolute.real).max()), "abs cos error, all a, b"),
         absolute_sin=claim(float(np.abs(grid.absolute.imag).max()), "abs sin error, all a, b"),
@@ -201,8 +210,12 @@ def exact_errors(scheme: Scheme, with_psi: bool = False) -> ExactErrors:
         identity_cos=claim(float(np.abs(grid.identity.real).max()), "identity cos error, all a, b"),
         identity_sin=claim(float(np.abs(grid.identity.imag).max()), "identity sin error, all a, b"),
         relu=claim(_largest(both), "ReLU error, all a, b, any c"),
-        relu_cos=claim(float(np.abs(relu_rows.real).max()), "ReLU cos error, a + b = 0 … p-1, cos u > 0"),
-        relu_sin=claim(float(np.abs(relu_rows.imag).max()), "ReLU sin error, a + b = 0 … p-1, cos u > 0"),
+        relu_cos=claim(
+            float(np.abs(relu_rows.real).max()), "ReLU cos error, a + b = 0 … p-1, cos u > 0"
+        ),
+        relu_sin=claim(
+            float(np.abs(relu_rows.imag).max()), "ReLU sin error, a + b = 0 … p-1, cos u > 0"
+        ),
     )
 
 
@@ -211,22 +224,35 @@ def exact_abs_error(scheme: Scheme, with_psi: bool = False) -> Exact:
     sums, angle = signed_sums(scheme, with_psi), "ψ" if with_psi else "2φ"
     worst = max(_largest(turned) for _, turned in abs_error_blocks(sums, scheme.q))
     cost = Cost(100 * scheme.n + scheme.n * scheme.n.bit_length() + 35 * scheme.q, "d log d + p")
-    return _enclosed(worst, rounding_radius(scheme.n), f"abs error, all a, b, any c with {angle}", cost)
+    return _enclosed(
+        worst, rounding_radius(scheme.n), f"abs error, all a, b, any c with {angle}", cost
+    )
 
 
-def largest_over_integer_c(error: Complex[np.ndarray, " q"], z: Complex[np.ndarray, " q"], directions: int) -> float:
+def largest_over_integer_c(
+    error: Complex[np.ndarray, " q"], z: Complex[np.ndarray, " q"], directions: int
+) -> float:
     """Largest over j and c in Z_p of |Re(error_j e^{ikwc})|.
 
-    With the sign dropped, e^{ikwc} runs over every one of z = e^{ijπ/q} for odd q, over every other one for even q. The
-    best one is next to -arg(error), and only errors of nearly the largest modulus can win.
+    With the sign dropped, e^{ikwc} runs over every one of z = e^{ijπ/q} for odd q, over every other
+    one for even q. The best one is next to -arg(error), and only errors of nearly the largest
+    modulus can win.
     """
     q, modulus = len(z), np.abs(error)
     candidates = error[modulus >= modulus.max() * np.cos(np.pi / (2 * directions)) * (1 - 1e-9)]
-    nearest, step = np.rint(-np.angle(candidates) * (directions / np.pi)).astype(np.int64), q // directions
-    return max(float(_real_part_sizes(candidates, z[(nearest + shift) * step % q]).max()) for shift in (-1, 0, 1))
+    nearest, step = (
+        np.rint(-np.angle(candidates) * (directions / np.pi)).astype(np.int64),
+        q // directions,
+    )
+    return max(
+        float(_real_part_sizes(candidates, z[(nearest + shift) * step % q]).max())
+        for shift in (-1, 0, 1)
+    )
 
 
-def _real_part_sizes(x: Complex[np.ndarray, " m"], y: Complex[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
+def _real_part_sizes(
+    x: Complex[np.ndarray, " m"], y: Complex[np.ndarray, " m"]
+) -> Float[np.ndarray, " m"]:
     return np.abs(x.real * y.real - x.imag * y.imag)
 
 

@@ -1,6 +1,7 @@
 """e^{ix} from additions and multiplications alone: its error is proved, not assumed; and the rounding of a sum.
 
-NumPy's own sine depends on the platform's library and promises nothing. Error analysis: docs/quadrature.md §8.
+NumPy's own sine depends on the platform's library and promises nothing. Error analysis:
+docs/quadrature.md §8.
 """
 
 import functools
@@ -26,11 +27,14 @@ _COSINE = tuple((-1) ** j / math.factorial(2 * j) for j in range(8, 0, -1))
 def expi(x: Float[np.ndarray, " n"]) -> Complex[np.ndarray, " n"]:
     """e^{ix} for |x| ≤ 4, within `EXPI_ERROR`.
 
-    x = jπ/512 + δ with |δ| ≤ π/1024 (up to rounding): a table for the first part, cos δ and sin δ to the fifth power.
+    x = jπ/512 + δ with |δ| ≤ π/1024 (up to rounding): a table for the first part, cos δ and sin δ
+    to the fifth power.
     """
     j = np.rint(x * (_STEPS / np.pi))
     if not np.abs(j).max() <= _REACH:
-        raise ValueError(f"angles must be within ±{LARGEST_ANGLE:g}, got {x.min()} … {x.max()}; reduce them first")
+        raise ValueError(
+            f"angles must be within ±{LARGEST_ANGLE:g}, got {x.min()} … {x.max()}; reduce them first"
+        )
     delta = x - j * _HIGH
     delta -= j * _LOW
     result = _table()[j.astype(np.intp) + _REACH]

@@ -16,7 +16,8 @@ from quadlens.base.numbers import precision
 def abs_integral(s: Float[np.ndarray, " m"]) -> Complex[np.ndarray, " m"]:
     """∫_{-π}^{π} |cos(s+φ)| e^{2iφ} dφ = (4/3) e^{-2is}: the real part is h_c's integral, the imaginary part h_s's.
 
-    Equation: `math.md` §3; proof in docs/quadrature.md §1. The identity part integrates to 0, ReLU to half of this.
+    Equation: `math.md` §3; proof in docs/quadrature.md §1. The identity part integrates to 0, ReLU
+    to half of this.
     """
     return 4 / 3 * np.exp(-2j * s)
 
@@ -24,8 +25,9 @@ def abs_integral(s: Float[np.ndarray, " m"]) -> Complex[np.ndarray, " m"]:
 def cos_baseline(scheme: Scheme) -> Exact:
     """Mean over a+b of (4/3)|cos 2s| = (4/3) / (D sin(π/2D)), D = p/gcd(k,p)  (paper, eq. rel-error-baseline-concrete).
 
-    2s = 2πkt/p runs over the multiples of 2π/q; up to sign, the cosines are those of jπ/D, a Dirichlet kernel, with the
-    scheme's D = `directions`. Even D, which only an even p has, has a cosine that is 0: (4/3) cot(π/2D) / D.
+    2s = 2πkt/p runs over the multiples of 2π/q; up to sign, the cosines are those of jπ/D, a
+    Dirichlet kernel, with the scheme's D = `directions`. Even D, which only an even p has, has a
+    cosine that is 0: (4/3) cot(π/2D) / D.
     """
     from flint import arb
 
@@ -47,7 +49,13 @@ def sin_baseline(scheme: Scheme) -> Exact:
 def half_of(claim: Exact) -> Exact:
     """The ReLU baseline: half of the absolute value's. Halving is exact in binary."""
     cost = claim.cost + Cost(1, "1")
-    return replace(claim, lower=claim.lower / 2, upper=claim.upper / 2, quantity=f"½ {claim.quantity}", cost=cost)
+    return replace(
+        claim,
+        lower=claim.lower / 2,
+        upper=claim.upper / 2,
+        quantity=f"½ {claim.quantity}",
+        cost=cost,
+    )
 
 
 Part = Literal["abs", "identity", "relu"]
@@ -69,13 +77,17 @@ def brute_force_error(scheme: Scheme, part: Part = "abs", with_psi: bool = False
     rows = max(1, BLOCK // scheme.n)
     for start in range(0, len(s), rows):
         errors = _errors(scheme.phi, values, s[start : start + rows], part)
-        # NumPy's modulus of complex numbers differs in the last digit by where the arrays lie in memory; this does not.
+        # NumPy's modulus of complex numbers differs in the last digit by where the arrays lie in
+        # memory; this does not.
         worst = max(worst, float((errors.real**2 + errors.imag**2).max()))
     return Estimate(math.sqrt(worst), "brute force over a + b in float64")
 
 
 def _errors(
-    phi: Float[np.ndarray, " n"], values: Complex[np.ndarray, " n"], s: Float[np.ndarray, " m"], part: Part
+    phi: Float[np.ndarray, " n"],
+    values: Complex[np.ndarray, " n"],
+    s: Float[np.ndarray, " m"],
+    part: Part,
 ) -> Complex[np.ndarray, " m"]:
     cosines = np.cos(s[:, None] + phi)
     pairs = np.stack([values.real, values.imag], axis=1)

@@ -21,7 +21,8 @@ class Moments:
         m: Index of the term e^{2ims}, from -M to M.
         order: 2m + 2, the moment that multiplies it when ψ = 2φ.
         coefficient: |a_m| = (2/π) / |4m² - 1|.
-        size: |ν_{2m}| / 2π, with 1 taken off inside for m = -1: 0 for a perfect rule, at most 1 (2 for m = -1).
+        size: |ν_{2m}| / 2π, with 1 taken off inside for m = -1: 0 for a perfect rule, at most 1 (2
+            for m = -1).
         term: |a_m| |ν_{2m}|, what the term adds to the error at most.
     """
 
@@ -35,7 +36,8 @@ class Moments:
 def moments(scheme: Scheme, M: int = DEFAULT_MOMENTS, with_psi: bool = False) -> Moments:
     """ν_{2m} = Σ w_i e^{i(ψ_i + 2mφ_i)} for |m| ≤ M; μ_{2m+2} when ψ = 2φ.
 
-    Σ w_i |cos(s+φ_i)| e^{iψ_i} = Σ_m a_m e^{2ims} ν_{2m}; the integral (4/3)e^{-2is} is the term m = -1 with ν = 2π.
+    Σ w_i |cos(s+φ_i)| e^{iψ_i} = Σ_m a_m e^{2ims} ν_{2m}; the integral (4/3)e^{-2is} is the term m
+    = -1 with ν = 2π.
     """
     m = np.arange(-M, M + 1)
     out = scheme.psi if with_psi else 2 * scheme.phi
@@ -49,8 +51,8 @@ def moments(scheme: Scheme, M: int = DEFAULT_MOMENTS, with_psi: bool = False) ->
 def bound_moments(scheme: Scheme, M: int = DEFAULT_MOMENTS, with_psi: bool = False) -> UpperBound:
     """Σ_{|m| ≤ M} |a_m| |ν_{2m} - 2π[m = -1]| + 4/(2M+1): abs error for all real s, any c.
 
-    a_m = (2/π)(-1)^{m+1}/(4m²-1) and Σ_{|m|>M} |a_m| 2π = 4/(2M+1); proof in docs/quadrature.md §7. With ψ = 2φ the
-    term m = -1 is zero and ν_{2m} = μ_{2m+2}.
+    a_m = (2/π)(-1)^{m+1}/(4m²-1) and Σ_{|m|>M} |a_m| 2π = 4/(2M+1); proof in docs/quadrature.md §7.
+    With ψ = 2φ the term m = -1 is zero and ν_{2m} = μ_{2m+2}.
 
     Args:
         scheme: The rule.
@@ -69,7 +71,10 @@ def bound_moments(scheme: Scheme, M: int = DEFAULT_MOMENTS, with_psi: bool = Fal
             if m != -1 or with_psi:
                 total += 2 / (arb.pi() * abs(4 * m * m - 1)) * distance
         angle = "ψ" if with_psi else "2φ"
-        quantity, equation = f"abs error, all real s, any c with {angle}", f"docs/quadrature.md §7 with M = {M}"
+        quantity, equation = (
+            f"abs error, all real s, any c with {angle}",
+            f"docs/quadrature.md §7 with M = {M}",
+        )
         cost = Cost((80 + 8 * (2 * M + 1)) * scheme.n, f"{M} d")
         return upper_bound(total, quantity, equation, (DOUBLES, ARB), cost)
 

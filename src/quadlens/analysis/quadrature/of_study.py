@@ -26,15 +26,21 @@ def bounds(
     Args:
         model: A model, a study, a path or the name of a bundled model.
         moments: How many moments the moment bounds use; 20 when None.
-        brute_force_limit: Skip brute force for clusters with more than this many p · neurons; 10⁹ when None.
-        phases: Of "all" that a neuron reads (when None), or of what "attention" alone brings, as the paper seems to.
+        brute_force_limit: Skip brute force for clusters with more than this many p · neurons; 10⁹
+            when None.
+        phases: Of "all" that a neuron reads (when None), or of what "attention" alone brings, as
+            the paper seems to.
 
     >>> import quadlens
     >>> [f"{cluster.relative_exact_psi.middle:.3f}" for cluster in quadlens.bounds("pizza").bounded]
     ['0.029', '0.041', '0.026']
     """
     study = study_of(model)
-    chosen: dict[str, Any] = {"moments": moments, "brute_force_limit": brute_force_limit, "phases": phases}
+    chosen: dict[str, Any] = {
+        "moments": moments,
+        "brute_force_limit": brute_force_limit,
+        "phases": phases,
+    }
     options = {name: value for name, value in chosen.items() if value is not None}
     found = None if options else study.once(bounds_if_any)
     return bounds_of(study.once(study_anatomy), **options) if found is None else found
@@ -42,7 +48,9 @@ def bounds(
 
 def bounds_if_any(study: Study) -> Bounds | None:
     """The clusters as quadrature rules; None where the activation has none, or the model has no frequencies."""
-    rules = study.once(no_waves) is None and NONLINEARITIES[study.config.activation].is_piecewise_linear
+    rules = (
+        study.once(no_waves) is None and NONLINEARITIES[study.config.activation].is_piecewise_linear
+    )
     return bounds_of(study.once(study_anatomy)) if rules else None
 
 
@@ -59,5 +67,7 @@ def worst_errors(study: Study) -> RuleErrors | None:
 
 def rule_clusters(study: Study) -> tuple[ClusterBounds, ...]:
     """Key frequencies that are quadrature rules, in order of k; the largest few where there are many."""
-    largest = sorted(study.once(key_rules), key=lambda rule: -float((rule.scheme.rho * rule.scheme.omega).sum()))
+    largest = sorted(
+        study.once(key_rules), key=lambda rule: -float((rule.scheme.rho * rule.scheme.omega).sum())
+    )
     return tuple(sorted(largest[:MAX_FREQUENCIES], key=lambda rule: rule.k))

@@ -5,7 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from quadlens.analysis.quadrature.balls import Ball, balls, precision_for, upper, upper_bound, weight_balls
+from quadlens.analysis.quadrature.balls import (
+    Ball,
+    balls,
+    precision_for,
+    upper,
+    upper_bound,
+    weight_balls,
+)
 from quadlens.analysis.quadrature.claims import ARB, DOUBLES, Cost, Estimate, Exact, UpperBound
 from quadlens.analysis.quadrature.exact import ExactErrors
 from quadlens.analysis.quadrature.integrals import cos_baseline, half_of, sin_baseline
@@ -47,10 +54,11 @@ def rectangles(scheme: Scheme, half: bool = False) -> Rectangles:
 def best_shift(phi: Float[np.ndarray, " n"], edges: Float[np.ndarray, " n_edges"]) -> float:
     """The θ that minimises 2 ∫ |x + θ - φ(x)| dx, φ(x) the phase of x's rectangle (paper, eq. abs-bound).
 
-    The function of θ is convex and piecewise quadratic; its slope is 2·(length of {x: φ(x) - x < θ} - length of the
-    rest), so the minimiser is the median of φ(x) - x for x uniform on the circle. On rectangle i that difference is
-    spread evenly over [φ_i - v_i, φ_i - v_{i-1}]: the distribution function is piecewise linear with 2n breakpoints,
-    and its median is found exactly (up to rounding of θ itself, which costs no soundness: every θ gives a bound).
+    The function of θ is convex and piecewise quadratic; its slope is 2·(length of {x: φ(x) - x < θ}
+    - length of the rest), so the minimiser is the median of φ(x) - x for x uniform on the circle.
+    On rectangle i that difference is spread evenly over [φ_i - v_i, φ_i - v_{i-1}]: the
+    distribution function is piecewise linear with 2n breakpoints, and its median is found exactly
+    (up to rounding of θ itself, which costs no soundness: every θ gives a bound).
     """
     starts, ends = phi - edges[1:], phi - edges[:-1]
     points = np.concatenate([starts, ends])
@@ -86,11 +94,14 @@ def box_density(scheme: Scheme) -> BoxDensity:
     phi, w = reduced(scheme.phi), scheme.w
     turn = 2 * np.pi
     low, high = _wrapped(phi - w / 2), _wrapped(phi + w / 2)
-    # A box over the seam at ±π is there at the start; one of the whole circle (a single weight) is there throughout.
+    # A box over the seam at ±π is there at the start; one of the whole circle (a single weight) is
+    # there throughout.
     at_start = int(((low > high) | (w >= turn * (1 - 1e-12))).sum())
     partial = w < turn * (1 - 1e-12)
     places = np.concatenate([low[partial], high[partial]])
-    steps = np.concatenate([np.ones(partial.sum(), dtype=np.int64), -np.ones(partial.sum(), dtype=np.int64)])
+    steps = np.concatenate(
+        [np.ones(partial.sum(), dtype=np.int64), -np.ones(partial.sum(), dtype=np.int64)]
+    )
     order = np.argsort(places, kind="stable")
     edges = np.concatenate([[-np.pi], places[order], [np.pi]])
     count = at_start + np.concatenate([[0], np.cumsum(steps[order])])
@@ -111,25 +122,35 @@ def _wrapped(angle: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
 def bound_abs_full(scheme: Scheme) -> UpperBound:
     """min_θ Σ_i e_i(θ): error of the absolute-value part over [-π, π], any a, b, c (paper, eq. abs-bound).
 
-    Proof with the case distinction corrected: docs/quadrature.md §2. The paper's target is that this is linear in d.
+    Proof with the case distinction corrected: docs/quadrature.md §2. The paper's target is that
+    this is linear in d.
     """
     with precision_for(scheme):
         total = sum(rectangle_errors(scheme, rectangles(scheme)))
-        return upper_bound(total, "abs error with 2φ, all a, b, c", "abs-bound", (DOUBLES, ARB), _cost(scheme))
+        return upper_bound(
+            total, "abs error with 2φ, all a, b, c", "abs-bound", (DOUBLES, ARB), _cost(scheme)
+        )
 
 
 def bound_abs_half(scheme: Scheme) -> UpperBound:
     """The same over [0, π] with folded phases and halved widths; it enters totals twice (paper, eq. abs-half-bound)."""
     with precision_for(scheme):
         total = sum(rectangle_errors(scheme, rectangles(scheme, half=True)))
-        return upper_bound(total, "½ abs error with 2φ, all a, b, c", "abs-half-bound", (DOUBLES, ARB), _cost(scheme))
+        return upper_bound(
+            total,
+            "½ abs error with 2φ, all a, b, c",
+            "abs-half-bound",
+            (DOUBLES, ARB),
+            _cost(scheme),
+        )
 
 
 def rectangle_errors(scheme: Scheme, rects: Rectangles) -> list[Ball]:
     """e_i(θ) = 2 ∫_{v_{i-1}}^{v_i} |x + θ - φ_i| dx = y|y| - x|x|, y = v_i + θ - φ_i, x = v_{i-1} + θ - φ_i.
 
-    One formula for both cases of the paper's display. Edges are the running sums of the real weights; phases are the
-    doubles themselves, moved by whole periods so that they lie near the rounded ones of `rects`.
+    One formula for both cases of the paper's display. Edges are the running sums of the real
+    weights; phases are the doubles themselves, moved by whole periods so that they lie near the
+    rounded ones of `rects`.
     """
     from flint import arb
 
@@ -140,7 +161,8 @@ def rectangle_errors(scheme: Scheme, rects: Rectangles) -> list[Ball]:
     for i, near in zip(rects.order.tolist(), rects.phi.tolist(), strict=True):
         width = weights[i] / 2 if rects.half else weights[i]
         phi = arb(float(scheme.phi[i]))
-        # Any whole number of periods is sound: h has the period, so φ_i may be named by any of its copies.
+        # Any whole number of periods is sound: h has the period, so φ_i may be named by any of its
+        # copies.
         phi -= period * ((phi - near) / period + 0.5).mid().floor().mid()
         x, y = edge + theta - phi, edge + width + theta - phi
         errors.append(y * abs(y) - x * abs(x))
@@ -163,7 +185,9 @@ def bound_angle(scheme: Scheme) -> UpperBound:
 
     with precision_for(scheme):
         turn, total = 2 * arb.pi(), arb(0)
-        for w, psi, phi in zip(weight_balls(scheme), balls(scheme.psi), balls(scheme.phi), strict=True):
+        for w, psi, phi in zip(
+            weight_balls(scheme), balls(scheme.psi), balls(scheme.phi), strict=True
+        ):
             difference = psi - 2 * phi
             total += w * abs(difference - turn * (difference / turn + 0.5).mid().floor().mid())
         quantity = "abs (or ReLU) error from ψ instead of 2φ, all a, b, c"
@@ -171,18 +195,21 @@ def bound_angle(scheme: Scheme) -> UpperBound:
         return upper_bound(total, quantity, equation, (DOUBLES, ARB), Cost(10 * scheme.n, "d"))
 
 
-# Arcs are widened by this much, and by as much again for every thousand neurons: far more than the rounding of their
-# ends, which are running sums of n widths (error below n·2^-50). Wider arcs only raise the bound.
+# Arcs are widened by this much, and by as much again for every thousand neurons: far more than the
+# rounding of their ends, which are running sums of n widths (error below n·2^-50). Wider arcs only
+# raise the bound.
 ARC_SLACK = 1e-9
-# Rectangle errors as integers over 2^52: at most 160 in all, so that running sums are exact in 64 bits.
+# Rectangle errors as integers over 2^52: at most 160 in all, so that running sums are exact in 64
+# bits.
 FIXED_POINT = 2.0**52
 
 
 def bound_relu_full(scheme: Scheme) -> UpperBound:
     """Largest over half circles H of Σ {e_i : rectangle i or its phase meets H} (paper, section "… for ReLU function").
 
-    Where neither does, ReLU(cos) is zero at the phase and all over the rectangle, so the rectangle has no error. Proof:
-    docs/quadrature.md §3. θ is the one that minimises the sum over all rectangles (any θ is sound).
+    Where neither does, ReLU(cos) is zero at the phase and all over the rectangle, so the rectangle
+    has no error. Proof: docs/quadrature.md §3. θ is the one that minimises the sum over all
+    rectangles (any θ is sound).
     """
     with precision_for(scheme):
         rects = rectangles(scheme)
@@ -195,13 +222,16 @@ def bound_relu_full(scheme: Scheme) -> UpperBound:
     n = scheme.n
     cost = Cost(5 * n * max(1, n.bit_length()) + 26 * n, "d log d")
     value = float(np.nextafter(worst / FIXED_POINT, np.inf))
-    return UpperBound(value, "ReLU error with 2φ, all a, b, c", "abs-bound on a half circle", (DOUBLES, ARB), cost)
+    return UpperBound(
+        value, "ReLU error with 2φ, all a, b, c", "abs-bound on a half circle", (DOUBLES, ARB), cost
+    )
 
 
 def relu_by_largest_half(scheme: Scheme, half: bool = False, boundary: int = 0) -> Estimate:
     """Sum the largest half of the e_i, as the paper bounds ReLU.
 
-    The sum is an estimate: a half circle may meet more rectangles than are added (docs/quadrature.md §3).
+    The sum is an estimate: a half circle may meet more rectangles than are added
+    (docs/quadrature.md §3).
 
     Args:
         scheme: The quadrature rule.
@@ -209,20 +239,27 @@ def relu_by_largest_half(scheme: Scheme, half: bool = False, boundary: int = 0) 
         boundary: How many rectangles are added for the ends of the half circle.
     """
     rects = rectangles(scheme, half)
-    right, left = rects.edges[1:] + rects.shift - rects.phi, rects.edges[:-1] + rects.shift - rects.phi
+    right, left = (
+        rects.edges[1:] + rects.shift - rects.phi,
+        rects.edges[:-1] + rects.shift - rects.phi,
+    )
     errors = np.sort(right * np.abs(right) - left * np.abs(left))[::-1]
-    return Estimate(float(errors[: scheme.n // 2 + boundary].sum()), "float64, largest half of the rectangle errors")
+    return Estimate(
+        float(errors[: scheme.n // 2 + boundary].sum()),
+        "float64, largest half of the rectangle errors",
+    )
 
 
 def bound_relu_half(scheme: Scheme) -> UpperBound:
     """½ half_abs + ¼ sup_s |identity part|: twice this bounds the ReLU error (docs/quadrature.md §3).
 
-    Folding modulo π is not allowed for ReLU itself, whose period is 2π (the paper does it; a scheme with all neurons on
-    one half circle is a counter-example). It is allowed for the absolute value in ReLU = ½(|x| + x).
+    Folding modulo π is not allowed for ReLU itself, whose period is 2π (the paper does it; a scheme
+    with all neurons on one half circle is a counter-example). It is allowed for the absolute value
+    in ReLU = ½(|x| + x).
     """
-    return (bound_abs_half(scheme).times(0.5) + identity_supremum(scheme).as_upper_bound().times(0.25)).named(
-        "½ ReLU error with 2φ, all a, b, c", "½ abs-half-bound + ¼ identity"
-    )
+    return (
+        bound_abs_half(scheme).times(0.5) + identity_supremum(scheme).as_upper_bound().times(0.25)
+    ).named("½ ReLU error with 2φ, all a, b, c", "½ abs-half-bound + ¼ identity")
 
 
 def _heaviest_point(low: np.ndarray, high: np.ndarray, mass: np.ndarray) -> int:
@@ -245,7 +282,8 @@ def _heaviest_point(low: np.ndarray, high: np.ndarray, mass: np.ndarray) -> int:
 class PaperRows:
     """Rows of the paper's tables `error:more` (absolute value, identity) and `error:relu`, named as in published.json.
 
-    "normalised": with weights that sum to 2π. Totals add the angle error; the half-period bounds enter them twice.
+    "normalised": with weights that sum to 2π. Totals add the angle error; the half-period bounds
+    enter them twice.
     """
 
     normalised_abs_cos_error: Exact

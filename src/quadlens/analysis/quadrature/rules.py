@@ -49,7 +49,9 @@ class RuleErrors:
 
 def error_of(cluster: ClusterBounds, activation: Activation) -> RuleError:
     """The exact error of one rule with the model's own activation, ReLU or |x|."""
-    return RuleError(cluster.k, _relu(cluster) if activation == "relu" else cluster.relative_exact_psi.upper)
+    return RuleError(
+        cluster.k, _relu(cluster) if activation == "relu" else cluster.relative_exact_psi.upper
+    )
 
 
 def rule_errors(clusters: tuple[ClusterBounds, ...], activation: Activation) -> RuleErrors | None:
@@ -59,7 +61,9 @@ def rule_errors(clusters: tuple[ClusterBounds, ...], activation: Activation) -> 
     return RuleErrors(
         absolute=max(cluster.relative_exact_psi.upper for cluster in clusters),
         relu=max(map(_relu, clusters)),
-        model=max((error_of(cluster, activation) for cluster in clusters), key=lambda error: error.size),
+        model=max(
+            (error_of(cluster, activation) for cluster in clusters), key=lambda error: error.size
+        ),
         bound=max(cluster.relative_bound.value for cluster in clusters),
         moment=max(cluster.relative_moment_bound_psi.value for cluster in clusters),
     )

@@ -12,7 +12,8 @@ from quadlens.base.display import short
 from quadlens.base.errors import QuadlensError
 from quadlens.base.numbers import precision
 
-# Products ρω between these need no rescaling: nothing in this package can overflow or lose digits to underflow.
+# Products ρω between these need no rescaling: nothing in this package can overflow or lose digits
+# to underflow.
 SMALLEST_PLAIN, LARGEST_PLAIN = 2.0**-500, 2.0**500
 
 
@@ -40,9 +41,9 @@ class NoBound:
 class Scheme:
     """Σ_i w_i h(φ_i) ≈ ∫_{-π}^{π} h(φ) dφ with w_i = 2π ρ_i ω_i / Σ_j ρ_j ω_j.
 
-    From the paper's section "Computing numerical integration error" (w'_i there). The rule *is* the stored doubles: w_i
-    is the real number given by that formula, so the weights sum to 2π exactly and no rounding is left outside the
-    claims made about the rule.
+    From the paper's section "Computing numerical integration error" (w'_i there). The rule *is* the
+    stored doubles: w_i is the real number given by that formula, so the weights sum to 2π exactly
+    and no rounding is left outside the claims made about the rule.
 
     Attributes:
         p: Modulus.
@@ -64,7 +65,8 @@ class Scheme:
         problem = _problem(self.p, self.k, self.phi, self.psi, self.rho, self.omega)
         if problem is not None:
             raise NotAScheme(f"no quadrature rule at frequency {self.k}: {problem}")
-        # Own copies, in doubles: the rule must not change with an array it was made from, nor be computed in less.
+        # Own copies, in doubles: the rule must not change with an array it was made from, nor be
+        # computed in less.
         for name in ("phi", "psi", "rho", "omega"):
             own = np.array(getattr(self, name), dtype=np.float64)
             own.flags.writeable = False
@@ -84,8 +86,8 @@ class Scheme:
     def directions(self) -> int:
         """Number of different lines that the angles kwc of integer c lie on: those of jπ/directions.
 
-        The angles are the multiples of 2π/q. Modulo π these are all multiples of π/q for odd q, every other one for
-        even q.
+        The angles are the multiples of 2π/q. Modulo π these are all multiples of π/q for odd q,
+        every other one for even q.
         """
         return self.q if self.q % 2 else self.q // 2
 
@@ -98,7 +100,10 @@ class Scheme:
 
 def scheme_of(cluster: Cluster) -> Scheme | NoBound:
     """The cluster as a quadrature rule, or why it is none."""
-    arrays = tuple(np.array(x, dtype=np.float64) for x in (cluster.phi, cluster.psi, cluster.rho, cluster.omega))
+    arrays = tuple(
+        np.array(x, dtype=np.float64)
+        for x in (cluster.phi, cluster.psi, cluster.rho, cluster.omega)
+    )
     problem = _problem(cluster.p, cluster.k, *arrays)
     if problem is not None:
         return NoBound(cluster.k, len(cluster.phi), problem)
@@ -149,7 +154,9 @@ def _problem(
     omega: Float[np.ndarray, " n"],
 ) -> str | None:
     if p < 2 or not 1 <= k < p / 2:
-        sign_wave = "the sign wave (-1)^a has no phase but 0 and π: there is no circle to integrate over"
+        sign_wave = (
+            "the sign wave (-1)^a has no phase but 0 and π: there is no circle to integrate over"
+        )
         return sign_wave if 2 * k == p else f"p = {p} and k = {k}; expected k in 1 … p/2"
     if len(phi) < 2:
         return f"a rule needs at least two neurons, this cluster has {len(phi)}"
@@ -157,7 +164,8 @@ def _problem(
         bad = np.flatnonzero(~np.isfinite(array))
         if len(bad):
             return (
-                f"{name} of neuron {bad[0]} of the cluster is {array[bad[0]]}, not a finite number; check the weights"
+                f"{name} of neuron {bad[0]} of the cluster is {array[bad[0]]}, not a finite number; "
+                "check the weights"
             )
     for name, array in (("ρ", rho), ("ω", omega)):
         bad = np.flatnonzero(array < 0)

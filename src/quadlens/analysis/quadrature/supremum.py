@@ -16,18 +16,23 @@ def identity_supremum(scheme: Scheme, with_psi: bool = False) -> Exact:
     """The supremum over all real s, any c, of |Σ w_i cos(s+φ_i) e^{iψ_i}|: ½(|ν_1| + |ν_{-1}|).
 
     ν_n = Σ w_i e^{i(ψ_i + nφ_i)}; with `with_psi` ψ is the model's, otherwise 2φ. The sum is
-    ½(e^{is} ν_1 + e^{-is} ν_{-1}), and some s turns both terms the same way. Equation: docs/quadrature.md §6.
+    ½(e^{is} ν_1 + e^{-is} ν_{-1}), and some s turns both terms the same way. Equation:
+    docs/quadrature.md §6.
     """
     from flint import acb
 
     with precision_for(scheme):
         plus, minus = acb(0), acb(0)
-        for w, phi, out in zip(weight_balls(scheme), balls(scheme.phi), out_phases(scheme, with_psi), strict=True):
+        for w, phi, out in zip(
+            weight_balls(scheme), balls(scheme.phi), out_phases(scheme, with_psi), strict=True
+        ):
             plus += w * unit(out + phi)
             minus += w * unit(out - phi)
         value = (abs(plus) + abs(minus)) / 2
         quantity = f"identity part with {'ψ' if with_psi else '2φ'}, all real s and c"
-        return exact(value, quantity, "docs/quadrature.md §6", (DOUBLES, ARB), Cost(92 * scheme.n, "d"))
+        return exact(
+            value, quantity, "docs/quadrature.md §6", (DOUBLES, ARB), Cost(92 * scheme.n, "d")
+        )
 
 
 def out_phases(scheme: Scheme, with_psi: bool) -> list[Ball]:
@@ -49,7 +54,8 @@ EVALUATION_ERROR = 4000 * UNIT
 ABOVE_PI = float(np.nextafter(np.pi, 4.0))
 # Stop when the enclosure is this narrow, or after this many halvings; both leave a sound enclosure.
 NARROW, MOST_HALVINGS = 1e-12, 40
-# More pieces than this many times the kinks means a flat maximum; stop early, with a wider enclosure.
+# More pieces than this many times the kinks means a flat maximum; stop early, with a wider
+# enclosure.
 MOST_PIECES_PER_KINK = 64
 
 
@@ -73,7 +79,9 @@ class Pieces:
 
     def at(self, chosen: Bool[np.ndarray, " m"]) -> "Pieces":
         """Only the chosen pieces."""
-        return Pieces(self.start[chosen], self.stop[chosen], self.alpha[chosen], self.beta[chosen], self.gamma)
+        return Pieces(
+            self.start[chosen], self.stop[chosen], self.alpha[chosen], self.beta[chosen], self.gamma
+        )
 
 
 def abs_supremum(scheme: Scheme, with_psi: bool = False) -> Exact:
@@ -119,7 +127,8 @@ def _claim(scheme: Scheme, pieces: Pieces, quantity: str) -> Exact:
 def _enclose(pieces: Pieces) -> tuple[float, float, int]:
     """Lower and upper end of the largest |E| over all pieces, and how many pieces were looked at.
 
-    `lower` is a value that is reached, `settled` the highest ceiling of pieces that need no more halving.
+    `lower` is a value that is reached, `settled` the highest ceiling of pieces that need no more
+    halving.
     """
     lower, settled, visited, most = 0.0, 0.0, 0, MOST_PIECES_PER_KINK * len(pieces.start)
     for _ in range(MOST_HALVINGS):
@@ -140,7 +149,8 @@ def _enclose(pieces: Pieces) -> tuple[float, float, int]:
 def _values_and_ceilings(pieces: Pieces) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
     """|E| at each middle m, and max |E(m) ± r E'(m)| + ½ r² sup|E''|, a ceiling of |E| on [m-r, m+r].
 
-    A linear function's modulus is convex, so its largest value is at an end; |E''| ≤ |α| + |β| + 4γ.
+    A linear function's modulus is convex, so its largest value is at an end; |E''| ≤ |α| + |β| +
+    4γ.
     """
     middle = pieces.start + (pieces.stop - pieces.start) / 2
     reach = np.maximum(pieces.stop - middle, middle - pieces.start) * (1 + 2.0**-50)

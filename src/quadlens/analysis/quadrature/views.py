@@ -6,7 +6,15 @@ from typing import Any
 
 from quadlens.analysis.published import as_printed, read_published
 from quadlens.analysis.quadrature.analysis import Bounds, ClusterBounds
-from quadlens.analysis.quadrature.claims import MARKS, Claim, Estimate, Exact, claim_to_dict, printed, shown
+from quadlens.analysis.quadrature.claims import (
+    MARKS,
+    Claim,
+    Estimate,
+    Exact,
+    claim_to_dict,
+    printed,
+    shown,
+)
 from quadlens.analysis.quadrature.integrals import half_of
 from quadlens.analysis.quadrature.paper_bounds import relu_by_largest_half
 from quadlens.base.table import Table
@@ -17,7 +25,8 @@ LEGEND = (
     "else with 2φ; exact: worst case over all a, b and every real angle in place of kwc, or integer c only; supremum: "
     "over every real s too; relative: over the mean size of that function's integral, |x| where none is named."
 )
-# Rows that the paper takes from the largest half of the rectangles, in the order in which they are computed.
+# Rows that the paper takes from the largest half of the rectangles, in the order in which they are
+# computed.
 PAPERS_RELU_RULE = (
     "numerical_relu_bound_full",
     "numerical_relu_bound_half",
@@ -94,7 +103,9 @@ def papers_cells(made: tuple[ClaimTable, ...]) -> tuple[int, int] | None:
     return (sum(low <= ours <= high for ours, low, high in cells), len(cells)) if cells else None
 
 
-def by_papers_relu_rule(made: tuple[ClaimTable, ...], bounds: Bounds, boundary: int) -> tuple[ClaimTable, ...]:
+def by_papers_relu_rule(
+    made: tuple[ClaimTable, ...], bounds: Bounds, boundary: int
+) -> tuple[ClaimTable, ...]:
     """Return the tables with the ReLU bounds by the paper's rule: estimates in place of proved bounds.
 
     Args:
@@ -128,7 +139,10 @@ def _papers_relu_rule(cluster: ClusterBounds, boundary: int) -> dict[str, Claim]
     angle = cluster.rows.angle_approximation_error.value
     whole, folded = (relu_by_largest_half(cluster.scheme, half, boundary) for half in (False, True))
     values = (whole.value, folded.value, whole.value + angle, 2 * folded.value + angle)
-    return {name: Estimate(value, whole.how) for name, value in zip(PAPERS_RELU_RULE, values, strict=True)}
+    return {
+        name: Estimate(value, whole.how)
+        for name, value in zip(PAPERS_RELU_RULE, values, strict=True)
+    }
 
 
 def text_table(table: ClaimTable, digits: int | None = 4, marks: bool = True) -> Table:
@@ -137,16 +151,23 @@ def text_table(table: ClaimTable, digits: int | None = 4, marks: bool = True) ->
     With marks a column says what the numbers of a row are: = exact, ≤ bound, ≈ estimate.
     """
     name = "k=" if digits is None else ""
-    ours, theirs = [f"k={k}" for k in table.frequencies], [f"paper {name}{k}" for k in table.paper_frequencies]
+    ours, theirs = (
+        [f"k={k}" for k in table.frequencies],
+        [f"paper {name}{k}" for k in table.paper_frequencies],
+    )
     rows = []
     for row in table.rows:
-        cells = [repr(printed(claim)) if digits is None else shown(claim, digits) for claim in row.claims]
+        cells = [
+            repr(printed(claim)) if digits is None else shown(claim, digits) for claim in row.claims
+        ]
         paper = [f"{value:.2f}" for value in row.paper] if row.paper else [""] * len(theirs)
         kind = [row.kind if digits is None else MARKS.get(row.kind, "?")] * marks
         rows.append([row.name, *kind, *cells, *paper])
     header, labels = ["row", *["kind" if digits is None else ""] * marks, *ours, *theirs], 1 + marks
     dim = range(labels + len(ours), len(header))
-    return Table(table.title, header, rows, labels=labels, left=range(labels), dim=dim, caption=table.legend)
+    return Table(
+        table.title, header, rows, labels=labels, left=range(labels), dim=dim, caption=table.legend
+    )
 
 
 def to_json(bounds: Bounds) -> dict[str, Any]:
@@ -156,8 +177,11 @@ def to_json(bounds: Bounds) -> dict[str, Any]:
         if isinstance(cluster, ClusterBounds):
             clusters.append(_cluster_json(cluster))
         else:
-            clusters.append({"k": cluster.k, "neurons": cluster.neurons, "rows": {}, "no_bound": cluster.reason})
-    # The first cluster's; everyone's where no k shares a factor with p. Each cluster has its own beside it.
+            clusters.append(
+                {"k": cluster.k, "neurons": cluster.neurons, "rows": {}, "no_bound": cluster.reason}
+            )
+    # The first cluster's; everyone's where no k shares a factor with p. Each cluster has its own
+    # beside it.
     baselines = [cluster.baseline.middle for cluster in bounds.bounded]
     same = papers_cells(tables(bounds))
     return {
@@ -182,7 +206,10 @@ def _cluster_json(cluster: ClusterBounds) -> dict[str, Any]:
         "neurons": cluster.neurons,
         "baseline": cluster.baseline.middle,
         "rows": {name: printed(claim) for name, claim in rows.items()},
-        **{name: None if claim is None else printed(claim) for name, claim in own_claims(cluster).items()},
+        **{
+            name: None if claim is None else printed(claim)
+            for name, claim in own_claims(cluster).items()
+        },
         "moments": cluster.moments,
         "claims": {name: claim_to_dict(claim) for name, claim in (rows | beyond).items()},
     }
@@ -216,13 +243,19 @@ def own_claims(cluster: ClusterBounds) -> dict[str, Claim | None]:
 
 
 def _paper_table(
-    name: str, title: str, clusters: tuple[ClusterBounds, ...], claim_of: Callable[[ClusterBounds, str], Claim]
+    name: str,
+    title: str,
+    clusters: tuple[ClusterBounds, ...],
+    claim_of: Callable[[ClusterBounds, str], Claim],
 ) -> ClaimTable:
     published = read_published().table(name)
     rows = tuple(
-        Row(row, tuple(claim_of(cluster, row) for cluster in clusters), published.row(row)) for row in published.names
+        Row(row, tuple(claim_of(cluster, row) for cluster in clusters), published.row(row))
+        for row in published.names
     )
-    return ClaimTable(name, title, tuple(cluster.k for cluster in clusters), published.frequencies, rows)
+    return ClaimTable(
+        name, title, tuple(cluster.k for cluster in clusters), published.frequencies, rows
+    )
 
 
 def _own_table(clusters: tuple[ClusterBounds, ...]) -> ClaimTable:
@@ -231,10 +264,16 @@ def _own_table(clusters: tuple[ClusterBounds, ...]) -> ClaimTable:
     rows = tuple(
         Row(name, claims, None)
         for name in names
-        if len(claims := tuple(claim for named in by_cluster if (claim := named[name]) is not None)) == len(clusters)
+        if len(claims := tuple(claim for named in by_cluster if (claim := named[name]) is not None))
+        == len(clusters)
     )
     return ClaimTable(
-        "beyond_the_paper", "Beyond the paper", tuple(cluster.k for cluster in clusters), (), rows, LEGEND
+        "beyond_the_paper",
+        "Beyond the paper",
+        tuple(cluster.k for cluster in clusters),
+        (),
+        rows,
+        LEGEND,
     )
 
 
@@ -244,5 +283,7 @@ def _paper_row(cluster: ClusterBounds, name: str) -> Claim:
 
 
 def _relative_row(cluster: ClusterBounds, name: str) -> Claim:
-    truth: Estimate | Exact = cluster.relative_error if cluster.relative_error is not None else cluster.relative_exact
+    truth: Estimate | Exact = (
+        cluster.relative_error if cluster.relative_error is not None else cluster.relative_exact
+    )
     return {"actual_error_brute_force": truth, "bound_linear_time": cluster.relative_bound}[name]

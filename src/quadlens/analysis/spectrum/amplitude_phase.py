@@ -30,8 +30,8 @@ class AmplitudePhase:
     """x[t,i] = mean[i] + Σ_k amplitude[k-1,i] cos(k w t + phase[k-1,i]),  w = 2π/p  (`math.md` §1).
 
     Attributes:
-        p: Length of the sequences; frequencies are k = 1 … ⌊p/2⌋. For even p the last is the sign wave (-1)^t, whose
-            phase is 0 or π and whose variance is A², not A²/2.
+        p: Length of the sequences; frequencies are k = 1 … ⌊p/2⌋. For even p the last is the sign
+            wave (-1)^t, whose phase is 0 or π and whose variance is A², not A²/2.
         mean: The constant term of each column.
         amplitude: A_k ≥ 0, row k-1.
         phase: In (-π, π], row k-1.
@@ -45,7 +45,10 @@ class AmplitudePhase:
     @property
     def size(self) -> Float[np.ndarray, "half n"]:
         """√2 times the root mean square of each wave: the amplitude, but √2 times that of a sign wave."""
-        return self.amplitude * np.sqrt(2 * mean_squares(self.p, np.arange(1, len(self.amplitude) + 1)))[:, None]
+        return (
+            self.amplitude
+            * np.sqrt(2 * mean_squares(self.p, np.arange(1, len(self.amplitude) + 1)))[:, None]
+        )
 
     @property
     def primary(self) -> Int[np.ndarray, " n"]:
@@ -55,14 +58,19 @@ class AmplitudePhase:
     @property
     def power(self) -> Float[np.ndarray, "half n"]:
         """A_k²/2 (A² of a sign wave), the variance of each wave; the constant term's counterpart is mean²."""
-        return np.square(self.amplitude) * mean_squares(self.p, np.arange(1, len(self.amplitude) + 1))[:, None]
+        return (
+            np.square(self.amplitude)
+            * mean_squares(self.p, np.arange(1, len(self.amplitude) + 1))[:, None]
+        )
 
     @property
     def variance(self) -> Float[np.ndarray, " n"]:
         """Variance of each column over Z_p: the sum of all powers (Parseval)."""
         return self.power.sum(axis=0)
 
-    def at(self, k: Int[np.ndarray, " n"]) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+    def at(
+        self, k: Int[np.ndarray, " n"]
+    ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
         """Amplitude and phase of column i at frequency k[i]."""
         columns = np.arange(self.amplitude.shape[1])
         return self.amplitude[k - 1, columns], self.phase[k - 1, columns]
@@ -71,7 +79,9 @@ class AmplitudePhase:
 def amplitude_phase(x: Float[np.ndarray, "p n"]) -> AmplitudePhase:
     """Decompose every column of `x` with one real FFT."""
     mean, *_ = waves = waves_of(x)
-    return AmplitudePhase(p=len(x), mean=mean.real, amplitude=np.abs(waves[1:]), phase=np.angle(waves[1:]))
+    return AmplitudePhase(
+        p=len(x), mean=mean.real, amplitude=np.abs(waves[1:]), phase=np.angle(waves[1:])
+    )
 
 
 @short
@@ -88,7 +98,9 @@ class AttendedSpectra:
     path_b: AmplitudePhase
 
 
-def attended_paths(params: Weights) -> tuple[Float[np.ndarray, "p d_mlp"], Float[np.ndarray, "p d_mlp"]]:
+def attended_paths(
+    params: Weights,
+) -> tuple[Float[np.ndarray, "p d_mlp"], Float[np.ndarray, "p d_mlp"]]:
     """½OV(a) and ½OV(b) of the paper's `eq:logit-approx`, with the config's attention weights; no bias is included."""
     task, W_in = params.config.task, params.blocks[0]["W_in"]
     path_a, path_b, *_ = (part @ W_in for part in attended_parts(params, FLOATS))

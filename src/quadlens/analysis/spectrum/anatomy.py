@@ -93,8 +93,8 @@ class Anatomy:
     def attention_clusters(self) -> tuple[Cluster, ...]:
         """The same with frequencies, phases and amplitudes of what attention alone brings to each neuron.
 
-        The paper's angle errors suggest that it reads neurons so (`math.md`, erratum 10). Where the output is read at
-        b, that is U_a: U_b has the embedding of b in it too.
+        The paper's angle errors suggest that it reads neurons so (`math.md`, erratum 10). Where the
+        output is read at b, that is U_a: U_b has the embedding of b in it too.
 
         Raises:
             BadConfig: when the network has no attention.
@@ -112,7 +112,11 @@ class Anatomy:
 
     def __getstate__(self) -> dict[str, object]:
         """For another process: all that is computed but the exact numbers, which do not travel and only proofs need."""
-        return {name: value for name, value in vars(self).items() if name not in ("exact", "tables", "integers")}
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if name not in ("exact", "tables", "integers")
+        }
 
     @cached_property
     def harmonics(self) -> Harmonics:

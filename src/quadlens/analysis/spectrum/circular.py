@@ -9,7 +9,8 @@ from quadlens.analysis.spectrum.amplitude_phase import TURN, wrap
 from quadlens.analysis.spectrum.cluster import Cluster
 from quadlens.base.display import short
 
-# Spread, in radians², below which angles count as one point: rounding of angles near π is about 4e-16.
+# Spread, in radians², below which angles count as one point: rounding of angles near π is about
+# 4e-16.
 ONE_POINT = 1e-24
 
 
@@ -21,13 +22,15 @@ def mean_direction(angle: Float[np.ndarray, " n"]) -> float:
 def circular_variance(angle: Float[np.ndarray, " n"]) -> float:
     """Variance on the circle, min_μ (1/n) Σ_i wrap(α_i - μ)²: π²/3 for angles spread evenly, 0 for one point.
 
-    A minimiser unrolls the circle at the point opposite to it. With α sorted, unrolling after the j-th angle adds 2π
-    to the first j, so the minimum is the least ordinary variance of n unrolled samples, all computed from running sums.
+    A minimiser unrolls the circle at the point opposite to it. With α sorted, unrolling after the
+    j-th angle adds 2π to the first j, so the minimum is the least ordinary variance of n unrolled
+    samples, all computed from running sums.
     """
     n = len(angle)
     if n == 0:
         return 0.0
-    # Cutting at the circular mean's antipode first keeps the numbers small for angles that huddle together.
+    # Cutting at the circular mean's antipode first keeps the numbers small for angles that huddle
+    # together.
     alpha = np.sort(wrap(angle - mean_direction(angle)))
     before = np.concatenate([[0.0], np.cumsum(alpha)[:-1]])
     j = np.arange(n)
@@ -39,8 +42,8 @@ def circular_variance(angle: Float[np.ndarray, " n"]) -> float:
 def circular_r2(angle: Float[np.ndarray, " n"], predicted: Float[np.ndarray, " n"]) -> float | None:
     """R² of a prediction of angles: 1 - Σ wrap(α - α̂)² / (n · circular variance of α).
 
-    It is the ordinary R² wherever the angles fit in a half circle, and no cut of the circle enters it.
-    None where it has no meaning: fewer than two angles, or all of them in one point.
+    It is the ordinary R² wherever the angles fit in a half circle, and no cut of the circle enters
+    it. None where it has no meaning: fewer than two angles, or all of them in one point.
     """
     spread = circular_variance(angle)
     if len(angle) < 2 or spread <= ONE_POINT:
@@ -62,8 +65,10 @@ class Uniformity:
     Attributes:
         width_mean: Mean gap between neighbours, 2π/n.
         width_std: Standard deviation of the gaps.
-        kuiper: Kuiper's V, the cut-free form of the Kolmogorov-Smirnov distance to the uniform distribution.
-        kuiper_p: Chance that n independent uniform angles have a V at least this large (asymptotic series).
+        kuiper: Kuiper's V, the cut-free form of the Kolmogorov-Smirnov distance to the uniform
+            distribution.
+        kuiper_p: Chance that n independent uniform angles have a V at least this large (asymptotic
+            series).
     """
 
     width_mean: float

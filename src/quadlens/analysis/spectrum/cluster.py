@@ -12,8 +12,9 @@ from quadlens.network.tables import FloatTables
 
 # A neuron whose waves are this small beside the largest neuron's carries no phase worth the name.
 CONSTANT_SHARE = 1e-9
-# The mean of both paths is what neurons read while it keeps this share of their waves' power; with less, a and b have
-# phases of their own. The bundled adders keep 0.9999 and more; a public checkpoint with two vocabularies keeps 0.64.
+# The mean of both paths is what neurons read while it keeps this share of their waves' power; with
+# less, a and b have phases of their own. The bundled adders keep 0.9999 and more; a public
+# checkpoint with two vocabularies keeps 0.64.
 SAME_PHASES = 0.9
 # A cluster has a shift in common while the shifts of its neurons point one way at least this much.
 COMMON_SHIFT = 0.5
@@ -32,7 +33,8 @@ class Cluster:
         psi: ψ_i, output phase at k.
         rho: ρ_i, input amplitude at k.
         omega: ω_i, output amplitude at k.
-        shift: δ_i = (φ^a - φ^b)/2, which turns cos u into cos(u + δ) (`lens.md` 2); 0 where a and b share phases.
+        shift: δ_i = (φ^a - φ^b)/2, which turns cos u into cos(u + δ) (`lens.md` 2); 0 where a and b
+            share phases.
     """
 
     p: int
@@ -50,9 +52,14 @@ class Cluster:
         if self.shift is None:
             return 0.0
         weight = self.rho * self.omega
-        # A shift by π changes nothing but the sign of two factors, so that shifts are angles modulo π.
+        # A shift by π changes nothing but the sign of two factors, so that shifts are angles modulo
+        # π.
         total = complex((weight * np.exp(2j * self.shift)).sum())
-        return float(np.angle(total)) / 2 if abs(total) >= COMMON_SHIFT * float(weight.sum()) > 0 else 0.0
+        return (
+            float(np.angle(total)) / 2
+            if abs(total) >= COMMON_SHIFT * float(weight.sum()) > 0
+            else 0.0
+        )
 
     @property
     def is_sign_wave(self) -> bool:
@@ -68,8 +75,8 @@ class NeuronSpectra:
     Attributes:
         path_a: U_a.
         path_b: U_b.
-        input: What a neuron reads; φ and ρ are its phase and amplitude. The waves of (U_a + U_b)/2 where a and b have
-            the same phases, else (A^a + A^b)/2 with the phase (φ^a + φ^b)/2.
+        input: What a neuron reads; φ and ρ are its phase and amplitude. The waves of (U_a + U_b)/2
+            where a and b have the same phases, else (A^a + A^b)/2 with the phase (φ^a + φ^b)/2.
         output: W_L, over c; ψ and ω are its phase and amplitude.
         shift: δ = (φ^a - φ^b)/2 of each wave, row k-1; None where a and b have the same phases.
     """
@@ -84,12 +91,20 @@ class NeuronSpectra:
 def neuron_spectra(collapsed: FloatTables) -> NeuronSpectra:
     """Spectra of every neuron, both sides."""
     path_a, path_b = amplitude_phase(collapsed.U_a), amplitude_phase(collapsed.U_b)
-    mean, output = amplitude_phase((collapsed.U_a + collapsed.U_b) / 2), amplitude_phase(collapsed.W_L)
-    halves = AmplitudePhase(mean.p, mean.mean, (path_a.amplitude + path_b.amplitude) / 2, mean.phase)
+    mean, output = (
+        amplitude_phase((collapsed.U_a + collapsed.U_b) / 2),
+        amplitude_phase(collapsed.W_L),
+    )
+    halves = AmplitudePhase(
+        mean.p, mean.mean, (path_a.amplitude + path_b.amplitude) / 2, mean.phase
+    )
     k = halves.primary
-    # Squares of amplitudes relative to the largest: weights of any size are compared without overflow.
+    # Squares of amplitudes relative to the largest: weights of any size are compared without
+    # overflow.
     largest = float(halves.amplitude.max(initial=0.0)) or 1.0
-    kept, whole = (float(np.square(spectrum.at(k)[0] / largest).sum()) for spectrum in (mean, halves))
+    kept, whole = (
+        float(np.square(spectrum.at(k)[0] / largest).sum()) for spectrum in (mean, halves)
+    )
     if kept >= SAME_PHASES * whole:
         return NeuronSpectra(path_a, path_b, mean, output)
     shift = _shifts(path_a, path_b)
@@ -128,7 +143,16 @@ def find_clusters(spectra: NeuronSpectra) -> tuple[Cluster, ...]:
         neurons = np.flatnonzero(matching & (k_in == k))
         shift = None if spectra.shift is None else spectra.shift[k - 1, neurons]
         clusters.append(
-            Cluster(spectra.input.p, int(k), neurons, phi[neurons], psi[neurons], rho[neurons], omega[neurons], shift)
+            Cluster(
+                spectra.input.p,
+                int(k),
+                neurons,
+                phi[neurons],
+                psi[neurons],
+                rho[neurons],
+                omega[neurons],
+                shift,
+            )
         )
     return tuple(clusters)
 
@@ -148,7 +172,8 @@ class NeuronRoles:
         variance_input: Share of the pre-activation's variance over all (a, b) that k_in explains.
         variance_output: Share of the variance of W_L[:, i] that k_out explains.
         dead: Reads no wave or writes none (see `is_dead` of `cluster.py`).
-        constant: Dead, or the constant term is the largest Fourier component of what it reads or writes.
+        constant: Dead, or the constant term is the largest Fourier component of what it reads or
+            writes.
     """
 
     k_in: Int[np.ndarray, " d_mlp"]
@@ -176,8 +201,8 @@ class NeuronRoles:
     def good_model(self) -> bool:
         """The paper's "good model" (third observation of `sec:other-models`).
 
-        All neurons read and write the same frequency, disregarding those whose largest component is the constant term;
-        a model in which no neuron is left has no clusters to be good about.
+        All neurons read and write the same frequency, disregarding those whose largest component is
+        the constant term; a model in which no neuron is left has no clusters to be good about.
         """
         return bool(self.matching.any()) and not self.mismatching.any()
 
@@ -185,10 +210,10 @@ class NeuronRoles:
 def constant_is_largest(spectrum: AmplitudePhase) -> Bool[np.ndarray, " n"]:
     """Where the constant term has more power than every wave: mean² > max_k A_k²/2.
 
-    Powers are the squared coefficients in the orthonormal Fourier basis, in which no term is favoured. The paper does
-    not say how it compares them. On eight trained models (preset paper, seeds 0 to 7) |mean|/ρ, bias included, is at
-    most 0.35 but for two nearly dead neurons with 0.9 and 1.3: here both count as constant; if |mean| were
-    compared with ρ itself, only one would.
+    Powers are the squared coefficients in the orthonormal Fourier basis, in which no term is
+    favoured. The paper does not say how it compares them. On eight trained models (preset paper,
+    seeds 0 to 7) |mean|/ρ, bias included, is at most 0.35 but for two nearly dead neurons with 0.9
+    and 1.3: here both count as constant; if |mean| were compared with ρ itself, only one would.
     """
     return np.square(spectrum.mean) > spectrum.power.max(axis=0)
 
@@ -225,4 +250,6 @@ def _share(power: Float[np.ndarray, "half n"], k: Int[np.ndarray, " n"]) -> Floa
 def key_frequencies(clusters: tuple[Cluster, ...]) -> tuple[int, ...]:
     """Frequencies whose cluster is key by Σ_i ρ_i ω_i."""
     sizes = [float((cluster.rho * cluster.omega).sum()) for cluster in clusters]
-    return tuple(cluster.k for cluster, size in zip(clusters, sizes, strict=True) if is_key(size, sum(sizes)))
+    return tuple(
+        cluster.k for cluster, size in zip(clusters, sizes, strict=True) if is_key(size, sum(sizes))
+    )

@@ -1,7 +1,7 @@
 """The one real Fourier transform: x[t] = c_0 + Σ_k Re(c_k e^{ikwt}), k = 1 … ⌊n/2⌋, w = 2π/n.
 
-For even n the last wave is (-1)^t: its coefficient is real, and stands once in the spectrum, where all others stand
-twice, with their conjugates.
+For even n the last wave is (-1)^t: its coefficient is real, and stands once in the spectrum, where
+all others stand twice, with their conjugates.
 """
 
 import numpy as np
@@ -22,7 +22,9 @@ def waves_of(x: Float[np.ndarray, " n *rest"]) -> Complex[np.ndarray, " half *re
     return waves
 
 
-def sequences_of(waves: Complex[np.ndarray, " half *rest"], n: int) -> Float[np.ndarray, " n *rest"]:
+def sequences_of(
+    waves: Complex[np.ndarray, " half *rest"], n: int
+) -> Float[np.ndarray, " n *rest"]:
     """The sequences of length n that have these waves."""
     spectrum = waves * (n / 2)
     spectrum[0] *= 2

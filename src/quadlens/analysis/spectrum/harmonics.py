@@ -38,8 +38,10 @@ class Harmonics:
         k: Frequency in 1 … ⌊p/2⌋.
         amplitude: A_k.
         present: Whether the wave is there at all (amplitude above rounding).
-        multiple: Smallest m ≥ 1 with m·k_primary ≡ ±k (mod p); 0 where k is no multiple (p not prime).
-        phase: Phase θ of the wave written as cos(m k_primary w a + θ); the wave's own phase where m = 0.
+        multiple: Smallest m ≥ 1 with m·k_primary ≡ ±k (mod p); 0 where k is no multiple (p not
+            prime).
+        phase: Phase θ of the wave written as cos(m k_primary w a + θ); the wave's own phase where m
+            = 0.
     """
 
     p: int
@@ -50,7 +52,9 @@ class Harmonics:
     phase: Float[np.ndarray, "ranks n"]
 
 
-def find_harmonics(spectrum: AmplitudePhase, shift: Float[np.ndarray, "half n"] | None = None) -> Harmonics:
+def find_harmonics(
+    spectrum: AmplitudePhase, shift: Float[np.ndarray, "half n"] | None = None
+) -> Harmonics:
     """The four largest frequencies of every column (fewer where p has fewer).
 
     Args:
@@ -67,14 +71,19 @@ def find_harmonics(spectrum: AmplitudePhase, shift: Float[np.ndarray, "half n"] 
     for primary in np.unique(k[0]):
         sharing = k[0] == primary
         table, mirrored = multiples_of(int(primary), spectrum.p)
-        multiple[:, sharing], folded[:, sharing] = table[k[:, sharing] - 1], mirrored[k[:, sharing] - 1]
+        multiple[:, sharing], folded[:, sharing] = (
+            table[k[:, sharing] - 1],
+            mirrored[k[:, sharing] - 1],
+        )
     # m·k_primary ≡ -k: cos(k w a + θ) = cos(m k_primary w a - θ).
     phase = np.where(folded, -phase, phase)
     if shift is not None:
-        # Half a sum of phases is known up to π. A wave shaped like the neuron's own one, m times as fast, has m times
-        # its shift, which says which half.
+        # Half a sum of phases is known up to π. A wave shaped like the neuron's own one, m times as
+        # fast, has m times its shift, which says which half.
         delta = np.where(folded, -1, 1) * np.take_along_axis(shift, order, axis=0)
-        phase = np.where((multiple > 0) & (np.cos(delta - multiple * delta[0]) < 0), wrap(phase + np.pi), phase)
+        phase = np.where(
+            (multiple > 0) & (np.cos(delta - multiple * delta[0]) < 0), wrap(phase + np.pi), phase
+        )
     return Harmonics(
         p=spectrum.p,
         k=k,
@@ -85,7 +94,9 @@ def find_harmonics(spectrum: AmplitudePhase, shift: Float[np.ndarray, "half n"] 
     )
 
 
-def multiples_of(primary: int, p: int) -> tuple[Int[np.ndarray, " half"], Bool[np.ndarray, " half"]]:
+def multiples_of(
+    primary: int, p: int
+) -> tuple[Int[np.ndarray, " half"], Bool[np.ndarray, " half"]]:
     """For each k the smallest m ≥ 1 with m·primary ≡ ±k (mod p), 0 if none, and where the sign is minus."""
     half = p // 2
     m = np.arange(half, 0, -1)

@@ -1,9 +1,10 @@
 """Irreducible representations of any finite group from its Cayley table alone: what frequencies are for a cyclic one.
 
-Characters are the common eigenvectors of the class matrices (Burnside, Dixon): with c a class function, the matrix
-M_c[j,k] = Σ_{y in class j} c(z_k y⁻¹) has the eigenvector ω_k = |C_k| χ(z_k)/d for every irreducible character χ. One
-random c with c(x⁻¹) = conj c(x) separates all of them, and in the coordinates ω_k/√|C_k| it is Hermitian, so that
-one eigendecomposition gives the whole table. It is checked by orthogonality, whole dimensions and Σ d² = n.
+Characters are the common eigenvectors of the class matrices (Burnside, Dixon): with c a class
+function, the matrix M_c[j,k] = Σ_{y in class j} c(z_k y⁻¹) has the eigenvector ω_k = |C_k| χ(z_k)/d
+for every irreducible character χ. One random c with c(x⁻¹) = conj c(x) separates all of them, and
+in the coordinates ω_k/√|C_k| it is Hermitian, so that one eigendecomposition gives the whole table.
+It is checked by orthogonality, whole dimensions and Σ d² = n.
 """
 
 from dataclasses import dataclass, replace
@@ -109,7 +110,8 @@ def find_irreps(task: Task) -> Irreps:
         if any(np.allclose(chi.conj(), part.character, atol=TOLERANCE) for part in parts):
             continue
         d = round(chi[class_of[task.identity]].real)
-        # Frobenius and Schur: 1 for a real irrep, 0 for one of a complex pair, -1 for a quaternionic one.
+        # Frobenius and Schur: 1 for a real irrep, 0 for one of a complex pair, -1 for a
+        # quaternionic one.
         indicator = round(float(chi[squares].sum().real) / task.n)
         pair = 2 if indicator == 0 else 1
         parts.append(Irrep("", d if indicator == 1 else 2 * d, d, pair * d * d, chi))
@@ -117,7 +119,10 @@ def find_irreps(task: Task) -> Irreps:
     # The trivial part has the largest character everywhere, so that it is the first of dimension 1.
     irreps = Irreps(task, inverse, class_of, tuple(parts))
     named = _names(irreps)
-    return replace(irreps, parts=tuple(replace(part, name=name) for part, name in zip(parts, named, strict=True)))
+    return replace(
+        irreps,
+        parts=tuple(replace(part, name=name) for part, name in zip(parts, named, strict=True)),
+    )
 
 
 def character_table(
@@ -192,11 +197,15 @@ def _usual_names(irreps: Irreps) -> dict[int, str]:
     if task.cyclic is not None:
         # The renumbering that frequencies are of, from the identity on: an isomorphism to addition.
         power = (task.cyclic.of_c - task.cyclic.of_c[task.identity or 0]) % n
-        expected = {f"frequency {k}": np.cos(2 * np.pi * k * power / n) for k in range(1, (n + 1) // 2)}
+        expected = {
+            f"frequency {k}": np.cos(2 * np.pi * k * power / n) for k in range(1, (n + 1) // 2)
+        }
     elif task.name.startswith("D") and task.name[1:].isdigit() and n == 2 * int(task.name[1:]):
         turns = np.arange(n // 2)
         expected = {
-            f"frequency {k}": np.concatenate([2 * np.cos(4 * np.pi * k * turns / n), np.zeros(n // 2)])
+            f"frequency {k}": np.concatenate(
+                [2 * np.cos(4 * np.pi * k * turns / n), np.zeros(n // 2)]
+            )
             for k in range(1, (n // 2 + 1) // 2)
         }
     else:
@@ -206,7 +215,9 @@ def _usual_names(irreps: Irreps) -> dict[int, str]:
             types = [cycle_type(element) for element in elements]
             for shape in partitions(degree):
                 values = {kind: float(specht_character(shape, kind)) for kind in set(types)}
-                expected[_partition_name(shape, values[(1,) * degree])] = np.array([values[kind] for kind in types])
+                expected[_partition_name(shape, values[(1,) * degree])] = np.array(
+                    [values[kind] for kind in types]
+                )
     characters = [part.character.real[irreps.class_of] for part in irreps.parts]
     return {
         i: name

@@ -12,7 +12,8 @@ from quadlens.network.evaluate import MAX_OPERATIONS, Evaluation, about, evaluat
 from quadlens.network.study import Study, by_kind
 from quadlens.network.tables import FloatTables
 
-# Frequencies that get pictures of their own; a model without structure has dozens of faint clusters.
+# Frequencies that get pictures of their own; a model without structure has dozens of faint
+# clusters.
 MAX_FREQUENCIES = 8
 
 

@@ -1,10 +1,12 @@
 """`arcs`: predicted activation arcs, the linear part by running sums, mispredicted neurons exactly.
 
-Theorem (`math.md` §5, Arcs). For any order of the neurons and any predicted arcs, the formula of `plan.py` with weights
-W_L[c,i] gives every logit. All of it is done in integers, so every margin is exact whatever the arcs are: good
-arcs only make it cheap. Hence every input that is answered right is certified, with the true smallest margin.
+Theorem (`math.md` §5, Arcs). For any order of the neurons and any predicted arcs, the formula of
+`plan.py` with weights W_L[c,i] gives every logit. All of it is done in integers, so every margin is
+exact whatever the arcs are: good arcs only make it cheap. Hence every input that is answered right
+is certified, with the true smallest margin.
 
-Cost, with F arc ends that are not 0 and Q mispredicted neurons, both summed over all p² inputs: `arcs_operations`.
+Cost, with F arc ends that are not 0 and Q mispredicted neurons, both summed over all p² inputs:
+`arcs_operations`.
 """
 
 from dataclasses import dataclass
@@ -35,7 +37,9 @@ from quadlens.proofs.pairs.plan import (
 from quadlens.proofs.pairs.proof import Mark, Proof, StrategyFacts, nothing_proved
 
 # The activations that `integer_model` can express.
-PIECEWISE_LINEAR = tuple(name for name, nonlinearity in NONLINEARITIES.items() if nonlinearity.is_piecewise_linear)
+PIECEWISE_LINEAR = tuple(
+    name for name, nonlinearity in NONLINEARITIES.items() if nonlinearity.is_piecewise_linear
+)
 
 
 # A chain of neurons is made by their signs at about so many a, and all b.
@@ -45,9 +49,9 @@ ROWS_LOOKED_AT = 24
 def arcs_operations(p: int, d_mlp: int, ends: int, mispredicted: int) -> int:
     """6 p² d_mlp + 3 p³ + 2 p F + (2 p + 1) Q: what `arcs` counts, F and Q over all inputs.
 
-    Signs: p² d_mlp comparisons of U_b[b,i] with -U_a[a,i]; arcs from signs: p² d_mlp comparisons of neighbours. Tables:
-    4 p² d_mlp. Look-ups: 2 additions per end and answer. Mispredicted: pre_i once, then a product and a sum per answer.
-    Skip terms 2 p³, margins p³.
+    Signs: p² d_mlp comparisons of U_b[b,i] with -U_a[a,i]; arcs from signs: p² d_mlp comparisons of
+    neighbours. Tables: 4 p² d_mlp. Look-ups: 2 additions per end and answer. Mispredicted: pre_i
+    once, then a product and a sum per answer. Skip terms 2 p³, margins p³.
     """
     return 6 * p**2 * d_mlp + 3 * p**3 + 2 * p * ends + (2 * p + 1) * mispredicted
 
@@ -75,7 +79,11 @@ class ArcsStrategy:
         anatomy = anatomy_of(subject)
         name, config = self.facts.name, anatomy.config
         if not has_arcs(config):
-            why = "attention depends on the tokens" if config.softmax else f"activation is {config.activation}"
+            why = (
+                "attention depends on the tokens"
+                if config.softmax
+                else f"activation is {config.activation}"
+            )
             return nothing_proved(
                 name,
                 config.p,
@@ -97,7 +105,9 @@ def neuron_groups(anatomy: Anatomy) -> tuple[Group, ...]:
     return group_by_signs(np.concatenate([layer.pre(a) for a in range(0, layer.p, step)]))
 
 
-def arc_answers(model: IntegerModel, order: Int[np.ndarray, " d_mlp"]) -> tuple[ExactAnswers, ArcPlan]:
+def arc_answers(
+    model: IntegerModel, order: Int[np.ndarray, " d_mlp"]
+) -> tuple[ExactAnswers, ArcPlan]:
     """Exact margins of all inputs by the theorem above, with arcs that follow the true signs."""
     p = model.p
     U_a, U_b, W_L = model.U_a[:, order], model.U_b[:, order], model.W_L[:, order]

@@ -1,10 +1,11 @@
 """`brute`: every logit of every input in exact arithmetic. The yardstick.
 
-Theorem. The logits are computed by their definition in integers, so the smallest margin found is the true one.
+Theorem. The logits are computed by their definition in integers, so the smallest margin found is
+the true one.
 
-Cost: p² d_mlp additions and p² d_mlp comparisons for the hidden layer, p³ d_mlp multiplications and as many additions
-for the output, 2 p³ additions for the skip terms, p² (p - 1) comparisons and p² subtractions for the margins:
-`brute_force_operations`.
+Cost: p² d_mlp additions and p² d_mlp comparisons for the hidden layer, p³ d_mlp multiplications and
+as many additions for the output, 2 p³ additions for the skip terms, p² (p - 1) comparisons and p²
+subtractions for the margins: `brute_force_operations`.
 """
 
 from dataclasses import dataclass, replace
@@ -41,7 +42,11 @@ def is_exact(config: Config) -> bool:
 
 def brute_force_cost(config: Config) -> int:
     """What `brute` counts for a model of this kind, beyond its tables."""
-    return brute_force_operations(config.p, config.d_mlp) if is_exact(config) else direct_operations(config, None)
+    return (
+        brute_force_operations(config.p, config.d_mlp)
+        if is_exact(config)
+        else direct_operations(config, None)
+    )
 
 
 @dataclass(frozen=True)
@@ -60,8 +65,8 @@ class Brute:
     def prove(self, subject: Weights | Anatomy) -> Proof:
         """Certify exactly the inputs the model answers right, with the true smallest margin.
 
-        Where logits are not rational, or too many, they are enclosed in float64 (`direct.py`): the margin is then a
-        little below the true one, and an input that is nearly tied is left out.
+        Where logits are not rational, or too many, they are enclosed in float64 (`direct.py`): the
+        margin is then a little below the true one, and an input that is nearly tied is left out.
         """
         anatomy = anatomy_of(subject)
         cost = brute_force_cost(anatomy.config)

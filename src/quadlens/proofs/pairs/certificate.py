@@ -35,7 +35,8 @@ class Certificate(Displayed):
         model_sha256: SHA-256 of the model file.
         config: What the model is: its task, widths, attention and activation.
         proof: What is proved, in real arithmetic on the stored weights.
-        collapse_flops: What the collapse costs; every strategy needs it but `thin`, for which it is 0.
+        collapse_flops: What the collapse costs; every strategy needs it but `thin`, for which it is
+            0.
         brute_force_flops: What `brute` costs beyond the collapse.
         brute_force_collapse_flops: What the full collapse costs, which `brute` needs.
         float32: The second line: how far float32 execution can be from real arithmetic.
@@ -94,7 +95,10 @@ class Certificate(Displayed):
 
     @cached_property
     def obstacle(self) -> str | None:
-        """Why the checker could not read this proof's certificate; None when it can. Its own limits are applied."""
+        """Why the checker could not read this proof's certificate; None when it can.
+
+        Its own limits are applied.
+        """
         if self.proof.margin is None:
             return None
         known = (
@@ -109,9 +113,8 @@ class Certificate(Displayed):
             return f"the checker has no theorem to follow this proof of strategy {self.proof.strategy} by"
         content = self.to_bytes()
         if len(content) > limits.MAX_CERTIFICATE_BYTES:
-            return (
-                f"its file would be larger than {limits.MAX_CERTIFICATE_BYTES:,} bytes, which is all the checker reads"
-            )
+            largest = f"{limits.MAX_CERTIFICATE_BYTES:,} bytes"
+            return f"its file would be larger than {largest}, which is all the checker reads"
         for mark, most in limits.MAX_JSON_MARKS.items():
             if content.count(mark.encode()) > most:
                 return f"its file would have more than {most:,} times {mark}, which is all the checker reads"
@@ -193,7 +196,9 @@ class Certificate(Displayed):
             "hints": {} if proof.hints is None else dict(proof.hints.to_json()),
             "cost": {
                 # Of `thin` with 64 signs as one operation, so that certificates keep their bytes.
-                "flops": proof.operations if proof.filed_operations is None else proof.filed_operations,
+                "flops": proof.operations
+                if proof.filed_operations is None
+                else proof.filed_operations,
                 "collapse_flops": self.collapse_flops,
                 "brute_force_flops": self.brute_force_flops,
             },
@@ -201,9 +206,17 @@ class Certificate(Displayed):
 
     def to_bytes(self) -> bytes:
         """The file; the same model and strategy always give the same bytes."""
-        return (json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n").encode()
+        return (
+            json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+            + "\n"
+        ).encode()
 
-    def save(self, path: str | Path, tell: Callable[[str], None] = lambda _: None, model: bytes | None = None) -> None:
+    def save(
+        self,
+        path: str | Path,
+        tell: Callable[[str], None] = lambda _: None,
+        model: bytes | None = None,
+    ) -> None:
         """Write the file, whole or not at all, once the checker's first stage, and a short proof, is passed.
 
         Args:
@@ -248,7 +261,9 @@ class Certificate(Displayed):
 def operation(task: Task) -> str:
     """What is asked, as the statement has it; a table is named by its hash, since nobody could read it out."""
     if task.by_formula:
-        units = " (element i being the residue i + 1)" if task.name in ("multiply", "divide") else ""
+        units = (
+            " (element i being the residue i + 1)" if task.name in ("multiply", "divide") else ""
+        )
         return task.words + units + ("," if task.name == "multiply0" else "")
     if task.name == "table":
         return f"a·b by the table with SHA-256 {task.sha256}"
@@ -258,7 +273,9 @@ def operation(task: Task) -> str:
 def _kind(config: Config) -> dict[str, Any]:
     """Task and attention, and the table of answers where its name does not say it."""
     task = config.task
-    known = task.by_formula or (task.name != "table" and np.array_equal(task.answers, group_table(task.name)))
+    known = task.by_formula or (
+        task.name != "table" and np.array_equal(task.answers, group_table(task.name))
+    )
     about = {"task": task.to_json(), "attention": config.attention_kind}
     return about if known else {**about, "answers": task.answers.tolist()}
 
@@ -279,13 +296,18 @@ def summary(certificate: Certificate) -> dict[str, Any]:
         "d_mlp": certificate.d_mlp,
         "inputs": certificate.p**2,
         "certified_inputs": certificate.certified_inputs,
-        "accuracy_lower_bound": double_below(Fraction(certificate.certified_inputs, certificate.p**2)),
+        "accuracy_lower_bound": double_below(
+            Fraction(certificate.certified_inputs, certificate.p**2)
+        ),
         "margin_lower_bound": double_below(proof.margin),
         "margin_is_exact": proof.exact,
-        # Of T2, which no strategy proves since there is no `lipschitz`; the key stays for those who read it.
+        # Of T2, which no strategy proves since there is no `lipschitz`; the key stays for those who
+        # read it.
         "logit_error_bound": None,
         "terms": {name: double_above(term.bound) for name, term in proof.terms.items()},
-        "worst_inputs": {name: list(term.worst) for name, term in proof.terms.items() if term.worst is not None},
+        "worst_inputs": {
+            name: list(term.worst) for name, term in proof.terms.items() if term.worst is not None
+        },
         "reason": proof.reason,
         "witnesses": [list(witness) for witness in proof.witnesses],
         "tied": [list(tie) for tie in proof.tied],

@@ -1,8 +1,8 @@
 """What the checker can follow, known before a certificate is written.
 
-The checker refuses what lies beyond its limits, and where softmax or σ is not rational it loses a little by an
-enclosure of its own, in integers. Of the checker the producer reads the list of limits (`quadlens_checker.limits`) and
-nothing else.
+The checker refuses what lies beyond its limits, and where softmax or σ is not rational it loses a
+little by an enclosure of its own, in integers. Of the checker the producer reads the list of limits
+(`quadlens_checker.limits`) and nothing else.
 """
 
 import math
@@ -64,7 +64,9 @@ def _digits(n: int) -> int:
 def score_obstacle(exact: Tables[Dyadic]) -> str | None:
     """Why the checker refuses the attention scores of this model."""
     divisor = Fraction(exact.divisor)
-    scores = max((_size(x) / divisor for table in exact.gated for x in table.scores), default=Fraction(0))
+    scores = max(
+        (_size(x) / divisor for table in exact.gated for x in table.scores), default=Fraction(0)
+    )
     if scores < 1 << limits.SCORE_BITS:
         return None
     return f"the checker takes attention scores below 2^{limits.SCORE_BITS}, and this model has larger ones"
@@ -89,11 +91,13 @@ class CheckerError:
 
         Args:
             spread: Σ_i s_i, s_i the spread of W_L[·,i] over the answers.
-            residual: Σ_i of the spread of what a low-rank form leaves of W_L[·,i]; 0 for brute force.
+            residual: Σ_i of the spread of what a low-rank form leaves of W_L[·,i]; 0 for brute
+                force.
 
-        With L = e spread + rest, which `direct.enclose` of the checker proves for the difference of two logits: a lead
-        is within L of the true one and L is taken off, 2 L. Of a low-rank score, whose weights have spreads of at most
-        `spread` and `residual` together, it is off by L + e residual, and ρ by e residual and less than 2 L.
+        With L = e spread + rest, which `direct.enclose` of the checker proves for the difference of
+        two logits: a lead is within L of the true one and L is taken off, 2 L. Of a low-rank score,
+        whose weights have spreads of at most `spread` and `residual` together, it is off by L + e
+        residual, and ρ by e residual and less than 2 L.
         """
         try:
             L = self.sigma * Fraction(spread) + self.rest
@@ -109,7 +113,8 @@ def checker_error(model: Weights, exact: Tables[Dyadic]) -> CheckerError:
     lost = len(gates) * (scale / (1 << 108) + Fraction(1, 2 << limits.GATE_BITS))
     total = heads * scale + lost
     U_g, S_g = (
-        max(map(_size, each), default=Fraction(0)) for each in (zip(*gates, strict=True) if gates else ((), ()))
+        max(map(_size, each), default=Fraction(0))
+        for each in (zip(*gates, strict=True) if gates else ((), ()))
     )
     most = math.ceil(_size(exact.U_a) + _size(U_b) + total * (U_g + 1)) + 2
     degree = NONLINEARITIES[exact.activation].degree
@@ -118,14 +123,25 @@ def checker_error(model: Weights, exact: Tables[Dyadic]) -> CheckerError:
     if q <= limits.GRID_BITS or slope * (2 + total / 2) > Fraction(2) ** (q - limits.LOSS_BITS):
         q = limits.WIDE_BITS
     last = Fraction(1, 1 << q)
-    rounding = {None: Fraction(1, 1 << 40) + 4 * last, 1: Fraction(0), 2: last, 4: (2 * most**2 + 1) * last}[degree]
+    rounding = {
+        None: Fraction(1, 1 << 40) + 4 * last,
+        1: Fraction(0),
+        2: last,
+        4: (2 * most**2 + 1) * last,
+    }[degree]
     largest = most + 2 if degree is None else most**degree
     e = slope * ((2 + total / 2) * last + lost * U_g) + rounding
-    weights = Fraction(exact.W_L.shape[1] * largest, 1 << (64 + max(0, largest.bit_length() - limits.SIGMA_BITS)))
-    return CheckerError(e, weights + 2 * ((1 + total / 2) * last + lost * S_g), score_obstacle(exact))
+    weights = Fraction(
+        exact.W_L.shape[1] * largest, 1 << (64 + max(0, largest.bit_length() - limits.SIGMA_BITS))
+    )
+    return CheckerError(
+        e, weights + 2 * ((1 + total / 2) * last + lost * S_g), score_obstacle(exact)
+    )
 
 
-def _as_in_the_checker(model: Weights, exact: Tables[Dyadic]) -> tuple[Dyadic, list[tuple[Dyadic, Dyadic]]]:
+def _as_in_the_checker(
+    model: Weights, exact: Tables[Dyadic]
+) -> tuple[Dyadic, list[tuple[Dyadic, Dyadic]]]:
     """U_b, and U and S of each head and position: with the value biases, which the tables have once, in U_b."""
     U_b, gates = exact.U_b, []
     if not exact.gated:

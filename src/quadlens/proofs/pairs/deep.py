@@ -1,20 +1,22 @@
 """`brute` for networks of several layers or with norms: every logit by an enclosed forward pass in float64.
 
-Theorem. Each step of the forward pass (`model/forward.py`) is done on enclosures (`enclosed.py`): a middle and a
-radius that holds all rounding and what the radii before it do, so that the true logits lie in the
-enclosures computed at the end.
-The steps that `enclosed.py` has not:
+Theorem. Each step of the forward pass (`model/forward.py`) is done on enclosures (`enclosed.py`): a
+middle and a radius that holds all rounding and what the radii before it do, so that the true logits
+lie in the enclosures computed at the end. The steps that `enclosed.py` has not:
 
-e^x: with k = the nearest integer to 64 x / log 2 and r = x - k (log 2)/64, e^x = 2^⌊k/64⌋ 2^((k mod 64)/64) e^r. The
-sum of r^j / j! up to j = 12 leaves out at most 3 |r|^13 / 13! where |r| ≤ 1; where r can be larger nothing is known.
+e^x: with k = the nearest integer to 64 x / log 2 and r = x - k (log 2)/64, e^x = 2^⌊k/64⌋ 2^((k mod
+64)/64) e^r. The sum of r^j / j! up to j = 12 leaves out at most 3 |r|^13 / 13! where |r| ≤ 1; where
+r can be larger nothing is known.
 
-1/√x: between m and X, both at least l > 0, it changes by at most |X - m| / (2 l √l), and the middle 1/√m is two
-roundings. Where l is not above 0 nothing is known.
+1/√x: between m and X, both at least l > 0, it changes by at most |X - m| / (2 l √l), and the middle
+1/√m is two roundings. Where l is not above 0 nothing is known.
 
-σ: relu and |x| are 1-Lipschitz, x² and x⁴ are products, and the others are read from a table (`float_layer.py`).
+σ: relu and |x| are 1-Lipschitz, x² and x⁴ are products, and the others are read from a table
+(`float_layer.py`).
 
-What is assumed of BLAS and of the process: see `enclosed.py`. The checker runs the forward pass too, in integers with
-100 bits after the point (`quadlens_checker.stack`); the margin claimed leaves it as much as is lost here.
+What is assumed of BLAS and of the process: see `enclosed.py`. The checker runs the forward pass
+too, in integers with 100 bits after the point (`quadlens_checker.stack`); the margin claimed leaves
+it as much as is lost here.
 """
 
 import math
@@ -58,7 +60,13 @@ def prove_deep(model: Weights) -> Proof:
     from quadlens.proofs.pairs.euclidean import EUCLIDEAN
 
     task, n = model.config.task, model.config.p
-    margins, leader, widest, checker, beyond = np.full((n, n), -np.inf), np.full((n, n), -1), 0.0, 0.0, 0
+    margins, leader, widest, checker, beyond = (
+        np.full((n, n), -np.inf),
+        np.full((n, n), -1),
+        0.0,
+        0.0,
+        0,
+    )
     stopped = False
     with np.errstate(all="ignore"):
         for a in range(n):
@@ -77,7 +85,9 @@ def prove_deep(model: Weights) -> Proof:
             beyond += 0 if logits.finite else n
             widest = max(widest, float(logits.radius.max()) if logits.finite else 0.0)
     # In the checker only σ is as coarse as here; all else has 2^-100 where float64 has 2^-53.
-    room = 2 * checker * (1.0 if NONLINEARITIES[model.config.activation].degree is None else 2.0**-20)
+    room = (
+        2 * checker * (1.0 if NONLINEARITIES[model.config.activation].degree is None else 2.0**-20)
+    )
     claims, obstacle = Claims.of(margins, SMALLEST_SLACK, room), None
     certified = claims.certified
     if not claims.followed and certified.any():
@@ -100,7 +110,10 @@ def prove_deep(model: Weights) -> Proof:
 
 
 def _take(
-    logits: Enclosed, right: Int[np.ndarray, " n"], margins: Float[np.ndarray, " n"], leader: Int[np.ndarray, " n"]
+    logits: Enclosed,
+    right: Int[np.ndarray, " n"],
+    margins: Float[np.ndarray, " n"],
+    leader: Int[np.ndarray, " n"],
 ) -> None:
     """Raise the margins to what these enclosures show, and note wrong answers that they show to lead."""
     if not logits.finite:
@@ -131,18 +144,23 @@ def _lead(logits: Enclosed, answers: Int[np.ndarray, " n"]) -> Float[np.ndarray,
 def deep_operations(config: Config) -> int:
     """What the forward pass over all n² inputs counts: products and sums; σ and e^x at their price; n³ comparisons.
 
-    A norm of d numbers counts 8 d + 4: the mean taken off, squares added up, the factor, weight and bias.
+    A norm of d numbers counts 8 d + 4: the mean taken off, squares added up, the factor, weight and
+    bias.
     """
     if config.hidden:
         return _mlp_operations(config)
     n, d, m, dh, fed = config.p, config.d_model, config.d_mlp, config.d_head, len(config.attention)
-    seen = [0 if config.softmax is None else q + 1 if config.softmax.causal else fed for q in range(fed)]
+    seen = [
+        0 if config.softmax is None else q + 1 if config.softmax.causal else fed for q in range(fed)
+    ]
     maps = 1 if config.softmax is None else 3
     head = fed * maps * d * dh + sum(seen) * dh + fed * fed * dh + fed * dh * d
     products = config.n_layers * (config.n_heads * head + fed * 2 * d * m) + d * n
     exponentials = config.n_layers * config.n_heads * EXPONENTIAL_PRICE * sum(x * x for x in seen)
     sigmas = config.n_layers * fed * activation_price(config.activation) * m
-    norms = sum(fed * config.n_layers for norm in (config.norms.attention, config.norms.mlp) if norm)
+    norms = sum(
+        fed * config.n_layers for norm in (config.norms.attention, config.norms.mlp) if norm
+    )
     norms += config.norms.final is not None
     return n * n * (2 * products + exponentials + sigmas + norms * (8 * d + 4) + n)
 
@@ -150,9 +168,15 @@ def deep_operations(config: Config) -> int:
 def _mlp_operations(config: Config) -> int:
     n, widths = config.p, [*(layer.width for layer in config.hidden), config.d_mlp]
     total = 2 * widths[0] + 2 * config.d_mlp * n + n + sum(2 * x * y for x, y in pairwise(widths))
-    total += sum(activation_price(layer.activation) * layer.width for layer in config.hidden if layer.activation)
+    total += sum(
+        activation_price(layer.activation) * layer.width
+        for layer in config.hidden
+        if layer.activation
+    )
     norms = [*(layer.norm for layer in config.hidden[1:]), config.norms.mlp, config.norms.final]
-    total += sum(8 * width + 4 for norm, width in zip(norms, widths, strict=True) if norm is not None)
+    total += sum(
+        8 * width + 4 for norm, width in zip(norms, widths, strict=True) if norm is not None
+    )
     return n * n * (total + activation_price(config.activation) * config.d_mlp)
 
 
@@ -186,7 +210,9 @@ def exponential(x: Enclosed) -> Enclosed:
     middle, radius = np.ldexp(unscaled.middle, shift), upward(np.ldexp(unscaled.radius, shift))
     low, high = x.upper() < LEAST, ~(x.upper() <= MOST)
     # e^-690 < 2^-995: 0 with a radius that holds it.
-    return Enclosed(np.where(low, 0.0, middle), np.where(high, np.inf, np.where(low, 2.0**-990, radius)))
+    return Enclosed(
+        np.where(low, 0.0, middle), np.where(high, np.inf, np.where(low, 2.0**-990, radius))
+    )
 
 
 class Enclosures:
@@ -202,7 +228,9 @@ class Enclosures:
 
     def repeated(self, x: Enclosed, rows: int) -> Enclosed:
         """One row, repeated."""
-        return Enclosed(*(np.broadcast_to(part, (rows, x.shape[-1])) for part in (x.middle, x.radius)))
+        return Enclosed(
+            *(np.broadcast_to(part, (rows, x.shape[-1])) for part in (x.middle, x.radius))
+        )
 
     def transposed(self, x: Enclosed) -> Enclosed:
         """The transpose."""
@@ -243,7 +271,8 @@ class Enclosures:
         smallest = x.lower()
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             middle = 1 / np.sqrt(x.middle)
-            # Rounded up before the second division, as in `Enclosed`: what was lost to underflow is not enlarged by it.
+            # Rounded up before the second division, as in `Enclosed`: what was lost to underflow is
+            # not enlarged by it.
             reach = upward(x.radius / smallest) / (2 * np.sqrt(smallest))
         return Enclosed(middle, np.where(smallest > 0, upward(reach + 4 * UNIT * middle), np.inf))
 

@@ -1,9 +1,11 @@
 """Euclidean norms of exact matrices, rounded up, and of what a few directions leave out of them.
 
-Theorem. For any P let D = 1 - PᵀP and Π = 1 - PPᵀ. Then |w Π|² = |w|² - |w P|² - (w P) D (w P)ᵀ for every row w, which
-is at most |w|² - (1 - |D|) |w P|²; and Π makes no row longer by a factor above max(1, |D|).
+Theorem. For any P let D = 1 - PᵀP and Π = 1 - PPᵀ. Then |w Π|² = |w|² - |w P|² - (w P) D (w P)ᵀ for
+every row w, which is at most |w|² - (1 - |D|) |w P|²; and Π makes no row longer by a factor above
+max(1, |D|).
 
-Proof. Π² = 1 - 2 PPᵀ + P (PᵀP) Pᵀ = 1 - P (1 + D) Pᵀ. Off the columns of P, Π is 1; on them its eigenvalues are D's. ∎
+Proof. Π² = 1 - 2 PPᵀ + P (PᵀP) Pᵀ = 1 - P (1 + D) Pᵀ. Off the columns of P, Π is 1; on them its
+eigenvalues are D's. ∎
 """
 
 import math

@@ -1,17 +1,19 @@
 """Float64 with a proved error: arrays of a middle and a radius, each true value within the radius of its middle.
 
-Theorem. Every operation below returns an enclosure of what it would be on the true values. Where nothing overflows, an
-IEEE operation returns z (1 + δ) + η, |δ| ≤ u = 2^-53, |η| ≤ 2^-1075. So the rounding of the middle is at most
-u |middle| + 2^-1074, which joins what the radii of the operands do. The radius itself is computed from numbers that are
-not negative with at most 16 roundings on a path, each of which loses at most a factor 1 - u: `upward` multiplies by
-1 + 2^-48 and adds 2^-1000, which is more than all of them together and any η took. What overflows has an infinite
-radius or is not a number; `finite` tells.
+Theorem. Every operation below returns an enclosure of what it would be on the true values. Where
+nothing overflows, an IEEE operation returns z (1 + δ) + η, |δ| ≤ u = 2^-53, |η| ≤ 2^-1075. So the
+rounding of the middle is at most u |middle| + 2^-1074, which joins what the radii of the operands
+do. The radius itself is computed from numbers that are not negative with at most 16 roundings on a
+path, each of which loses at most a factor 1 - u: `upward` multiplies by 1 + 2^-48 and adds 2^-1000,
+which is more than all of them together and any η took. What overflows has an infinite radius or is
+not a number; `finite` tells.
 
-What every proof in float64 assumes (`moments` for large p, `float_layer.py` with `direct.py`, `deep.py`):
-of this process, IEEE binary64 rounded to nearest with gradual underflow of results and operands in every thread, so
-that no library loaded into it has switched on flushing to zero or another direction of rounding; of BLAS, that each
-entry of a product of matrices is a sum of its products in binary64, in any order, fused or not: no Strassen, nothing
-narrower. Proofs in integers (`brute`, `arcs`, `moments`, `thin`) and the checker assume nothing of either.
+What every proof in float64 assumes (`moments` for large p, `float_layer.py` with `direct.py`,
+`deep.py`): of this process, IEEE binary64 rounded to nearest with gradual underflow of results and
+operands in every thread, so that no library loaded into it has switched on flushing to zero or
+another direction of rounding; of BLAS, that each entry of a product of matrices is a sum of its
+products in binary64, in any order, fused or not: no Strassen, nothing narrower. Proofs in integers
+(`brute`, `arcs`, `moments`, `thin`) and the checker assume nothing of either.
 """
 
 from collections.abc import Sequence
@@ -26,7 +28,8 @@ from quadlens.base.numbers import precision
 UNIT = 2.0**-53
 RELATIVE = 2.0**-48
 ABSOLUTE = 2.0**-1000
-# Every cosine and sine is within this of the true value: 4 u of Arb's radius, less than 2 u of reading its middle.
+# Every cosine and sine is within this of the true value: 4 u of Arb's radius, less than 2 u of
+# reading its middle.
 TRIGONOMETRY = 2.0**-50
 DOUBLE_BITS = 53
 
@@ -89,7 +92,9 @@ class Enclosed:
     def __mul__(self, other: "Enclosed") -> "Enclosed":
         """|XY - xy| ≤ |x| r_y + |y| r_x + r_x r_y."""
         middle = self.middle * other.middle
-        reach = np.abs(self.middle) * other.radius + (np.abs(other.middle) + other.radius) * self.radius
+        reach = (
+            np.abs(self.middle) * other.radius + (np.abs(other.middle) + other.radius) * self.radius
+        )
         return Enclosed(middle, upward(reach + UNIT * np.abs(middle)))
 
     def __truediv__(self, other: "Enclosed") -> "Enclosed":
@@ -97,7 +102,8 @@ class Enclosed:
         smallest = other.lower()
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             middle = self.middle / other.middle
-            # Rounded up before the division: a small divisor would enlarge what was lost to underflow.
+            # Rounded up before the division: a small divisor would enlarge what was lost to
+            # underflow.
             reach = upward(self.radius + upward(np.abs(middle)) * other.radius) / smallest
         radius = np.where(smallest > 0, upward(reach + UNIT * np.abs(middle)), np.inf)
         return Enclosed(middle, radius)
@@ -108,10 +114,10 @@ class Enclosed:
     def __matmul__(self, other: "Enclosed") -> "Enclosed":
         """The product of matrices, n terms to a sum.
 
-        The middles' product is within γ_n |x| |y| of theirs in any order, γ_n ≤ (n + 2) u, and the radii add
-        r_x |y| + (|x| + r_x) r_y; each is one product of numbers that are not negative, whose own rounding a factor
-        1 + 4 (n + 4) u covers. What stands before a product is rounded up first: a large |y| would enlarge what was
-        lost to underflow.
+        The middles' product is within γ_n |x| |y| of theirs in any order, γ_n ≤ (n + 2) u, and the
+        radii add r_x |y| + (|x| + r_x) r_y; each is one product of numbers that are not negative,
+        whose own rounding a factor 1 + 4 (n + 4) u covers. What stands before a product is rounded
+        up first: a large |y| would enlarge what was lost to underflow.
         """
         n, size = self.middle.shape[-1], np.abs(other.middle)
         reach = upward(self.radius + (n + 2) * UNIT * np.abs(self.middle)) @ size

@@ -1,13 +1,14 @@
 """Float64 with a proved error of whole rows: each true row within its radius of its middle, in Euclidean distance.
 
-Theorem. Every operation below returns middles and radii such that, if the rows that went in are within their radii of
-their middles, then so is what the operation gives on the true rows. What `enclosed.py` says of roundings holds here
-entry by entry, so that the row of them is at most u times the row's length, or (n + 2) u times the length of |x| |W|;
-`upward` covers the roundings of radii.
+Theorem. Every operation below returns middles and radii such that, if the rows that went in are
+within their radii of their middles, then so is what the operation gives on the true rows. What
+`enclosed.py` says of roundings holds here entry by entry, so that the row of them is at most u
+times the row's length, or (n + 2) u times the length of |x| |W|; `upward` covers the roundings of
+radii.
 
-It is the second way of `deep.py`: a linear layer enlarges a radius by at most the largest singular value of W, where
-bounds entry by entry enlarge it by sums of |W|, some ten times as much in every layer. ReLU and |x| move no row further
-than it was moved.
+It is the second way of `deep.py`: a linear layer enlarges a radius by at most the largest singular
+value of W, where bounds entry by entry enlarge it by sums of |W|, some ten times as much in every
+layer. ReLU and |x| move no row further than it was moved.
 """
 
 import math
@@ -23,7 +24,8 @@ from quadlens.proofs.pairs.deep import ENCLOSURES
 from quadlens.proofs.pairs.enclosed import ABSOLUTE, RELATIVE, UNIT, Enclosed, upward
 from quadlens.proofs.pairs.float_layer import CURVATURE, FAR, STEEPEST, STEP_BITS, tabulated
 
-# How often the square of W Wᵀ is squared: the bound on its norm is then off by a factor of at most d^(1/64).
+# How often the square of W Wᵀ is squared: the bound on its norm is then off by a factor of at most
+# d^(1/64).
 SQUARINGS = 4
 
 
@@ -79,15 +81,18 @@ class Rows:
 def lengths(x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n 1"]:
     """Not below the length of each row: d squares and sums, a root, and what underflows in a square, below 2^-500."""
     d = x.shape[1]
-    return np.asarray(np.sqrt(np.square(x).sum(axis=1, keepdims=True)) * (1 + 2 * (d + 4) * UNIT) + d * 2.0**-500)
+    return np.asarray(
+        np.sqrt(np.square(x).sum(axis=1, keepdims=True)) * (1 + 2 * (d + 4) * UNIT) + d * 2.0**-500
+    )
 
 
 def bound_singular(W: Float[np.ndarray, "n m"]) -> float:
     """Not below the largest singular value of W.
 
-    Its square is the norm of the symmetric matrix W Wᵀ (or Wᵀ W, the smaller), and that of a symmetric A is the root
-    of that of A². Each product as computed, made symmetric, is within E of the true one, |E| ≤ (n + 2) u |X| |Y| entry
-    by entry and one rounding more, so that norms differ by at most E's Frobenius norm, which also bounds the last A's.
+    Its square is the norm of the symmetric matrix W Wᵀ (or Wᵀ W, the smaller), and that of a
+    symmetric A is the root of that of A². Each product as computed, made symmetric, is within E of
+    the true one, |E| ≤ (n + 2) u |X| |Y| entry by entry and one rounding more, so that norms differ
+    by at most E's Frobenius norm, which also bounds the last A's.
     """
     X = W if W.shape[0] <= W.shape[1] else W.T
     errors, scales = [], []
@@ -132,11 +137,15 @@ class Euclidean:
 
     def repeated(self, x: Rows, rows: int) -> Rows:
         """One row, repeated."""
-        return Rows(np.broadcast_to(x.middle, (rows, x.shape[1])), np.broadcast_to(x.radius, (rows, 1)))
+        return Rows(
+            np.broadcast_to(x.middle, (rows, x.shape[1])), np.broadcast_to(x.radius, (rows, 1))
+        )
 
     def transposed(self, x: Rows) -> Rows:
         """The transpose: no column is further off than all rows together."""
-        total = upward(np.asarray(np.sqrt(np.square(upward(x.radius)).sum()) * (1 + 4 * len(x.radius) * UNIT)))
+        total = upward(
+            np.asarray(np.sqrt(np.square(upward(x.radius)).sum()) * (1 + 4 * len(x.radius) * UNIT))
+        )
         return Rows(x.middle.T, np.full((x.shape[1], 1), float(total)))
 
     def diagonal(self, x: Rows, along_a: bool) -> Rows:
@@ -157,13 +166,21 @@ class Euclidean:
             middle = FLOATS.sigma(activation, x.middle)
             most = upward(np.abs(x.middle).max(axis=1, keepdims=True) + x.radius)
             slope = nonlinearity.degree * most ** (nonlinearity.degree - 1)
-            return Rows(middle, upward(upward(slope) * x.radius + 8 * UNIT * lengths(middle) + root * ABSOLUTE))
+            return Rows(
+                middle,
+                upward(upward(slope) * x.radius + 8 * UNIT * lengths(middle) + root * ABSOLUTE),
+            )
         own = root * (CURVATURE / 8 * 4.0**-STEP_BITS + 2.0**-44)
-        return Rows(np.asarray(tabulated(activation, FAR)(x.middle)), upward(STEEPEST * x.radius + own))
+        return Rows(
+            np.asarray(tabulated(activation, FAR)(x.middle)), upward(STEEPEST * x.radius + own)
+        )
 
     def softmax(self, scores: Sequence[Rows]) -> Sequence[Rows]:
         """Of columns, whose rows are numbers."""
-        return [Rows(share.middle, share.radius) for share in ENCLOSURES.softmax([x.entries() for x in scores])]
+        return [
+            Rows(share.middle, share.radius)
+            for share in ENCLOSURES.softmax([x.entries() for x in scores])
+        ]
 
     def inner(self, x: Rows, y: Rows, divisor: float) -> Rows:
         """|x·y - x'·y'| ≤ |x| r_y + (|y| + r_y) r_x, over the divisor; d products and sums take (d + 2) u Σ|x y|."""
@@ -171,7 +188,12 @@ class Euclidean:
         middle = (x.middle * y.middle).sum(axis=1, keepdims=True)
         sizes = np.abs(x.middle * y.middle).sum(axis=1, keepdims=True) * (1 + 4 * d * UNIT)
         size_x, size_y = upward(lengths(x.middle)), upward(lengths(y.middle))
-        reach = size_x * y.radius + (size_y + y.radius) * x.radius + (d + 2) * UNIT * sizes + d * ABSOLUTE
+        reach = (
+            size_x * y.radius
+            + (size_y + y.radius) * x.radius
+            + (d + 2) * UNIT * sizes
+            + d * ABSOLUTE
+        )
         divided = Enclosed(middle, upward(reach)) / Enclosed.exactly(np.full((1, 1), divisor))
         return Rows(divided.middle, divided.radius)
 

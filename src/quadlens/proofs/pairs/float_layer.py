@@ -2,37 +2,42 @@
 
     pre_i(a,b) = U_a[a,i] + U_b[b,i] + Σ_g γ_g(a,b) U_g[x_g, i],      skip_c(a,b) the same with S for U
 
-over the gated tables g: a head and a position. Softmax adds up to 1, so that where '=' is seen its gate is the scale
-less the others, and U_g - U_= stands for U_g (`_without_equals`). What a head brings is computed as w (X[a] + Y[b])
-with one weight w(a,b), in three operations for each neuron, in two cases: where two positions are seen,
-w = γ_a, X = U_a, Y = -U_b and scale · U_b goes to the rest; and where every score depends on one token (read at '='),
-w = scale / (e_a + e_b + e_=), X[a] = e_a U_a[a] and Y[b] = e_b U_b[b] with e the exponentials, the largest being 1.
-Elsewhere each position has its own weight.
+over the gated tables g: a head and a position. Softmax adds up to 1, so that where '=' is seen its
+gate is the scale less the others, and U_g - U_= stands for U_g (`_without_equals`). What a head
+brings is computed as w (X[a] + Y[b]) with one weight w(a,b), in three operations for each neuron,
+in two cases: where two positions are seen, w = γ_a, X = U_a, Y = -U_b and scale · U_b goes to the
+rest; and where every score depends on one token (read at '='), w = scale / (e_a + e_b + e_=), X[a]
+= e_a U_a[a] and Y[b] = e_b U_b[b] with e the exponentials, the largest being 1. Elsewhere each
+position has its own weight.
 
-Theorem. Write u = 2^-53, γ_n = n u / (1 - n u). Let every table be the exact one rounded to the nearest double, every
-gate within ε of the true one, and K the number of tables, gated or not. Let 2 u |scale| ≤ ε < 2^-30, or exponentials be
-in the tables (`_gated` refuses all else). With V_i = Σ_g max_x |U_g[x,i]| and
-B_i = max_a |U_a[a,i]| + max_b |U_b[b,i]| + (|scale| + ε) V_i, the sum computed in any order, with or without fused
-multiply-add, is within δ_i = ε V_i + γ_(K+12) (B_i + 2^-1000) + ω of pre_i, and both are at most 1.01 (B_i + 2^-1000).
+Theorem. Write u = 2^-53, γ_n = n u / (1 - n u). Let every table be the exact one rounded to the
+nearest double, every gate within ε of the true one, and K the number of tables, gated or not. Let 2
+u |scale| ≤ ε < 2^-30, or exponentials be in the tables (`_gated` refuses all else). With V_i = Σ_g
+max_x |U_g[x,i]| and B_i = max_a |U_a[a,i]| + max_b |U_b[b,i]| + (|scale| + ε) V_i, the sum computed
+in any order, with or without fused multiply-add, is within δ_i = ε V_i + γ_(K+12) (B_i + 2^-1000) +
+ω of pre_i, and both are at most 1.01 (B_i + 2^-1000).
 
-Proof. |γ̄ t̄ - γ t| ≤ ε |t̄| + |γ| |t̄ - t|, and |γ| ≤ |scale|; each term meets at most K + 2 roundings on its way into the
-sum (Higham, Lemma 3.1), one of its table. Underflow takes at most 2^-1075 of each of K products and of each entry of a
-table, however small (below 2^-1075 it is rounded to 0), and there it is multiplied by a gate: as |scale| < 2^22, which
-the guard ε < 2^-30 implies, all of it is at most (K + 12) 2^22 2^-1075 = (K + 12) u 2^-1000. (With a scale of 2^60 that
-would be false, and the guard is needed for nothing else.) Where w has exponentials
-in it, e and w are within 2.01 u of the true ones, relatively, and e U is rounded once: with the sum X + Y and the
-product at most nine roundings, and ε = 0. There |w X| + |w Y| ≤ |scale| (|U_a| + |U_b|), and as 2^-400 ≤ e ≤ 1 and
-2^-100 ≤ |scale| ≤ 2^100, w is no denormal number and is below 2^501, so that underflow in U and e U takes less than
-ω = 2^-500. ∎
-What is assumed of the machine: see `enclosed.py`.
+Proof. |γ̄ t̄ - γ t| ≤ ε |t̄| + |γ| |t̄ - t|, and |γ| ≤ |scale|; each term meets at most K + 2
+roundings on its way into the sum (Higham, Lemma 3.1), one of its table. Underflow takes at most
+2^-1075 of each of K products and of each entry of a table, however small (below 2^-1075 it is
+rounded to 0), and there it is multiplied by a gate: as |scale| < 2^22, which the guard ε < 2^-30
+implies, all of it is at most (K + 12) 2^22 2^-1075 = (K + 12) u 2^-1000. (With a scale of 2^60 that
+would be false, and the guard is needed for nothing else.) Where w has exponentials in it, e and w
+are within 2.01 u of the true ones, relatively, and e U is rounded once: with the sum X + Y and the
+product at most nine roundings, and ε = 0. There |w X| + |w Y| ≤ |scale| (|U_a| + |U_b|), and as
+2^-400 ≤ e ≤ 1 and 2^-100 ≤ |scale| ≤ 2^100, w is no denormal number and is below 2^501, so that
+underflow in U and e U takes less than ω = 2^-500. ∎ What is assumed of the machine: see
+`enclosed.py`.
 
-σ. A homogeneous σ of degree d has a slope of at most d B^(d-1) on |x| ≤ B and is computed with at most d - 1 roundings.
-Any other σ is read from a table: σ at the multiples of h = 2^-11, by Arb, joined by straight lines, so that the error
-is at most h²/8 max|σ''| ≤ 0.1 h² and the rounding of a number below 41; beyond |x| = 40 it is `Nonlinearity.far`.
-So |σ̄(pre̅_i) - σ(pre_i)| ≤ η_i = slope_i δ_i + τ_i, and both are at most A_i.
+σ. A homogeneous σ of degree d has a slope of at most d B^(d-1) on |x| ≤ B and is computed with at
+most d - 1 roundings. Any other σ is read from a table: σ at the multiples of h = 2^-11, by Arb,
+joined by straight lines, so that the error is at most h²/8 max|σ''| ≤ 0.1 h² and the rounding of a
+number below 41; beyond |x| = 40 it is `Nonlinearity.far`. So |σ̄(pre̅_i) - σ(pre_i)| ≤ η_i =
+slope_i δ_i + τ_i, and both are at most A_i.
 
-The gates: e^x of exact scores and the quotients are enclosed by Arb. Every bound here is a sum and product of
-numbers that are not negative, inflated by 1 + 2^-20, which is more than their own rounding.
+The gates: e^x of exact scores and the quotients are enclosed by Arb. Every bound here is a sum and
+product of numbers that are not negative, inflated by 1 + 2^-20, which is more than their own
+rounding.
 """
 
 import math
@@ -57,7 +62,8 @@ from quadlens.proofs.pairs.enclosed import UNIT
 # More than the rounding of any bound below: sums of fewer than 2^30 numbers that are not negative.
 UPWARD = 1 + 2.0**-20
 UNDERFLOW = 2.0**-1000
-# Activations that are not rational are tabulated at multiples of 2^-STEP_BITS up to NEAR, or to FAR.
+# Activations that are not rational are tabulated at multiples of 2^-STEP_BITS up to NEAR, or to
+# FAR.
 STEP_BITS, NEAR, FAR = 11, 8, 40
 STEEPEST, CURVATURE = 1.13, 0.8
 EXPONENTIAL_BITS = 80
@@ -165,7 +171,9 @@ def float_layer(exact: Tables[Dyadic]) -> FloatLayer:
         BadWeights: for scores so far apart that no gate can be enclosed.
     """
     gates = _gated(exact)
-    U_a, U_b, W_L, S_a, S_b = (x.to_floats() for x in (exact.U_a, gates.U_b, exact.W_L, exact.S_a, gates.S_b))
+    U_a, U_b, W_L, S_a, S_b = (
+        x.to_floats() for x in (exact.U_a, gates.U_b, exact.W_L, exact.S_a, gates.S_b)
+    )
     return _bounded(exact, U_a, U_b, W_L, S_a, S_b, gates)
 
 
@@ -190,8 +198,12 @@ def _bounded(
 
     def bounds(of_a: Any, of_b: Any, weighed: Any) -> tuple[Any, Any]:
         """B and δ of the theorem, one number per column."""
-        largest = (np.abs(of_a).max(axis=0) + np.abs(of_b).max(axis=0) + scale * weighed) * UPWARD + UNDERFLOW
-        return 1.01 * largest, (gates.epsilon * weighed + roundings * largest + gates.omega) * UPWARD
+        largest = (
+            np.abs(of_a).max(axis=0) + np.abs(of_b).max(axis=0) + scale * weighed
+        ) * UPWARD + UNDERFLOW
+        return 1.01 * largest, (
+            gates.epsilon * weighed + roundings * largest + gates.omega
+        ) * UPWARD
 
     B, delta = bounds(U_a, U_b, gates.V_U)
     skip_B, skip_delta = bounds(S_a, S_b, gates.V_S)
@@ -236,7 +248,10 @@ def _gated(exact: Tables[Dyadic]) -> _Gates:
         constant = _summed(exact.gated[1].U, exact.scale), _summed(exact.gated[1].S, exact.scale)
     U_b, S_b = exact.U_b, exact.S_b
     if constant is not None:
-        U_b, S_b = (x + (y if y.shape[0] == p else y.repeated(p)) for x, y in zip((U_b, S_b), constant, strict=True))
+        U_b, S_b = (
+            x + (y if y.shape[0] == p else y.repeated(p))
+            for x, y in zip((U_b, S_b), constant, strict=True)
+        )
     U, S = (
         [np.stack([x.to_floats() for x in heads]) for heads in each]
         for each in zip(*((t.U, t.S) for t in tables), strict=True)
@@ -244,7 +259,9 @@ def _gated(exact: Tables[Dyadic]) -> _Gates:
     V_U, V_S = (sum(np.abs(x).max(axis=1).sum(axis=0) for x in each) for each in (U, S))
     if (shared := _shared_weights(exact)) is not None:
         w, powers = shared
-        (X, Y), (X_S, Y_S) = ([e[:, :, None] * x for e, x in zip(powers, each, strict=True)] for each in (U, S))
+        (X, Y), (X_S, Y_S) = (
+            [e[:, :, None] * x for e, x in zip(powers, each, strict=True)] for each in (U, S)
+        )
         return _Gates((Weighed(w, (X, Y), (X_S, Y_S)),), U_b, S_b, 0.0, 2.0**-500, V_U, V_S)
     gates, epsilon = enclosed_gates(exact, 1 if seen == 2 else len(tables))
     if not epsilon < LARGEST_EPSILON:
@@ -253,7 +270,9 @@ def _gated(exact: Tables[Dyadic]) -> _Gates:
         pairs: tuple[Weighed, ...] = (Weighed(gates[0], (U[0], -U[1]), (S[0], -S[1])),)
     else:
         pairs = tuple(
-            Weighed(gate, (u, None), (s, None)) if table.position == 0 else Weighed(gate, (None, u), (None, s))
+            Weighed(gate, (u, None), (s, None))
+            if table.position == 0
+            else Weighed(gate, (None, u), (None, s))
             for table, gate, u, s in zip(tables, gates, U, S, strict=True)
         )
     return _Gates(pairs, U_b, S_b, epsilon, 0.0, V_U, V_S)
@@ -277,12 +296,17 @@ def _shared_weights(exact: Tables[Dyadic]) -> tuple[Any, list[Any]] | None:
     w, powers = [], []
     with precision(EXPONENTIAL_BITS):
         for scores in zip(*(table.scores for table in exact.gated), strict=True):
-            exact_scores = [[fmpq(int(n) * under, over << x.shift) for n in x.numerators.entries()] for x in scores]
+            exact_scores = [
+                [fmpq(int(n) * under, over << x.shift) for n in x.numerators.entries()]
+                for x in scores
+            ]
             top = max(max(x) for x in exact_scores)
             if float(arb(top - min(min(x) for x in exact_scores)).upper()) > LARGEST_SHARED_RANGE:
                 return None
             of_a, of_b, (of_equals,) = ([arb(x - top).exp() for x in each] for each in exact_scores)
-            w.append([[_double(arb(exact.scale) / (x + y + of_equals)) for y in of_b] for x in of_a])
+            w.append(
+                [[_double(arb(exact.scale) / (x + y + of_equals)) for y in of_b] for x in of_a]
+            )
             powers.append([[_double(x) for x in each] for each in (of_a, of_b)])
     e = np.array(powers)
     return np.array(w), [e[:, 0], e[:, 1]]
@@ -295,7 +319,9 @@ def _double(ball: Any) -> float:
     return float(ball.mid())
 
 
-def _without_equals(exact: Tables[Dyadic]) -> tuple[tuple[Gated[Dyadic], ...], tuple[Dyadic, Dyadic] | None]:
+def _without_equals(
+    exact: Tables[Dyadic],
+) -> tuple[tuple[Gated[Dyadic], ...], tuple[Dyadic, Dyadic] | None]:
     """The tables with '=' taken off each, and what '=' adds to U and S on every input; None where it is not seen."""
     last = exact.gated[-1]
     if last.position != 2:
@@ -311,7 +337,9 @@ def _without_equals(exact: Tables[Dyadic]) -> tuple[tuple[Gated[Dyadic], ...], t
     return others, (_summed(last.U, exact.scale), _summed(last.S, exact.scale))
 
 
-def enclosed_gates(exact: Tables[Dyadic], positions: int) -> tuple[list[Float[np.ndarray, "heads p p"]], float]:
+def enclosed_gates(
+    exact: Tables[Dyadic], positions: int
+) -> tuple[list[Float[np.ndarray, "heads p p"]], float]:
     """Gates of the first so many positions, [head, a, b], and ε: no gate is further from the true one."""
     from flint import arb
 
@@ -374,7 +402,9 @@ def tabulated(activation: Activation, reach: int) -> Callable[[Any], Any]:
     if nonlinearity.far is None:
         raise ValueError(f"{activation} is exact, and needs no table")
     with precision(EXPONENTIAL_BITS):
-        balls = [nonlinearity.enclose(arb(fmpq(j, unit))) for j in range(-reach * unit, reach * unit + 1)]
+        balls = [
+            nonlinearity.enclose(arb(fmpq(j, unit))) for j in range(-reach * unit, reach * unit + 1)
+        ]
         if not all(float(x.rad()) < 2.0**-50 for x in balls):
             raise ValueError(f"Arb's enclosure of {activation} is wider than 2^-50")
         values, far = np.array([float(x.mid()) for x in balls]), nonlinearity.far

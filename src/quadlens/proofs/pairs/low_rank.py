@@ -2,9 +2,9 @@
 
 A low-rank form of the output map is W_L[c,i] ≈ Σ_f basis[f,c] coefficients[f,i], in short integers.
 
-The finding behind it: a trained model's W_L has rank about 2|K| up to a few parts in ten thousand, whether or not its
-neurons are tidy. In the Fourier basis a hard model needs many frequencies; in its own basis (singular vectors, neurons
-weighted by the size of what they read) it does not.
+The finding behind it: a trained model's W_L has rank about 2|K| up to a few parts in ten thousand,
+whether or not its neurons are tidy. In the Fourier basis a hard model needs many frequencies; in
+its own basis (singular vectors, neurons weighted by the size of what they read) it does not.
 """
 
 from dataclasses import dataclass, replace
@@ -21,13 +21,15 @@ BASIS_BITS = 20
 COEFFICIENT_BITS = 26
 # The checker reads integers of so many characters, a sign among them.
 LARGEST_COEFFICIENT = 10 ** (limits.MAX_INTEGER_DIGITS - 1)
-# Singular values below this share of the whole (root of the sum of squares) are left to the remainder.
+# Singular values below this share of the whole (root of the sum of squares) are left to the
+# remainder.
 TAIL = 2e-3
 # Steps of the search for a turned basis.
 TURNS = 100
 # Bits of the directions P: |D| is of this size, and an error of |A| |D| |F| must not be felt.
 DIRECTION_BITS = 24
-# How much more the reading side weighs than the writing side when directions are chosen; the best is kept.
+# How much more the reading side weighs than the writing side when directions are chosen; the best
+# is kept.
 BALANCES = (0.5, 1.0, 2.0, 4.0)
 
 
@@ -63,7 +65,8 @@ class OutputSpectrum:
 
     Attributes:
         W_L: The output map in float64, mean over c removed.
-        vectors: Left singular vectors of W_L, neurons weighted by the size of their input, columns in falling order.
+        vectors: Left singular vectors of W_L, neurons weighted by the size of their input, columns
+            in falling order.
         tails: tails[m] = share of the weighted W_L beyond rank m, as root of sums of squares.
     """
 
@@ -83,7 +86,9 @@ def arcs_spectrum(collapsed: FloatTables) -> OutputSpectrum:
     return output_spectrum(collapsed.W_L * (2.0 if collapsed.activation == "abs" else 1.0), size)
 
 
-def output_spectrum(output: Float[np.ndarray, "p d_mlp"], size: Float[np.ndarray, " d_mlp"]) -> OutputSpectrum:
+def output_spectrum(
+    output: Float[np.ndarray, "p d_mlp"], size: Float[np.ndarray, " d_mlp"]
+) -> OutputSpectrum:
     """Singular values and vectors of the output map, each neuron weighted by its size."""
     W_L = output - output.mean(axis=0)
     vectors, values, _ = np.linalg.svd(W_L * size, full_matrices=False)
@@ -103,8 +108,9 @@ def low_rank(spectrum: OutputSpectrum, rank: int) -> LowRank:
     basis = np.rint(vectors / largest * (1 << BASIS_BITS)).astype(np.int64).T
     real = np.linalg.lstsq(basis.T / (1 << BASIS_BITS), spectrum.W_L, rcond=None)[0]
     exponent = int(np.frexp(np.abs(real).max(initial=0.0))[1])
-    # Large weights have a negative number of bits after the point: short integers are what a checker accepts. Weights
-    # so small that their denominator is beyond it are cut off, which leaves them to the remainder.
+    # Large weights have a negative number of bits after the point: short integers are what a
+    # checker accepts. Weights so small that their denominator is beyond it are cut off, which
+    # leaves them to the remainder.
     bits = min(max(-BASIS_BITS, COEFFICIENT_BITS - exponent), limits.MAX_SHIFT - BASIS_BITS)
     coefficients = np.rint(np.ldexp(real, bits))
     if np.abs(coefficients).max(initial=0.0) >= LARGEST_COEFFICIENT:
@@ -112,7 +118,9 @@ def low_rank(spectrum: OutputSpectrum, rank: int) -> LowRank:
     return LowRank(basis, coefficients.astype(np.int64), BASIS_BITS + bits)
 
 
-def turned(spectrum: OutputSpectrum, rank: int, size: Float[np.ndarray, " d_mlp"]) -> OutputSpectrum:
+def turned(
+    spectrum: OutputSpectrum, rank: int, size: Float[np.ndarray, " d_mlp"]
+) -> OutputSpectrum:
     """The first `rank` vectors turned among themselves (varimax), so that each neuron writes along few of them."""
     V = spectrum.vectors[:, :rank]
     weights, turn = (spectrum.W_L * size).T @ V, np.eye(rank)
@@ -127,18 +135,25 @@ def without_least(form: LowRank, size: Float[np.ndarray, " d_mlp"], count: int) 
     """The form with the `count` coefficients that write least set to 0; what they wrote is left to the remainder."""
     reach = np.ptp(form.basis, axis=1).astype(float)[:, None] * size
     coefficients = form.coefficients.copy()
-    coefficients.ravel()[np.argsort(np.abs(coefficients) * reach, axis=None, kind="stable")[:count]] = 0
+    coefficients.ravel()[
+        np.argsort(np.abs(coefficients) * reach, axis=None, kind="stable")[:count]
+    ] = 0
     return replace(form, coefficients=coefficients)
 
 
-def directions(read: Float[np.ndarray, "rows d"], write: Float[np.ndarray, "d columns"], r: int) -> Dyadic:
+def directions(
+    read: Float[np.ndarray, "rows d"], write: Float[np.ndarray, "d columns"], r: int
+) -> Dyadic:
     """The r directions along which both sides are large, as a hint: of a few balances the one that leaves least."""
-    # Principal axes of both sides together: of the d × d sum of their squares, which is small whatever the rows.
+    # Principal axes of both sides together: of the d × d sum of their squares, which is small
+    # whatever the rows.
     squares = [x / (float(np.trace(x)) or 1.0) for x in (read.T @ read, write @ write.T)]
     best: tuple[float, np.ndarray] | None = None
     for balance in BALANCES:
         P = np.linalg.eigh(balance**2 * squares[0] + squares[1])[1][:, ::-1][:, :r]
-        left = np.linalg.norm(read - read @ P @ P.T, axis=1).max() * np.linalg.norm(write - P @ (P.T @ write), axis=0)
+        left = np.linalg.norm(read - read @ P @ P.T, axis=1).max() * np.linalg.norm(
+            write - P @ (P.T @ write), axis=0
+        )
         if best is None or left.sum() < best[0]:
             best = (float(left.sum()), P)
     if best is None:

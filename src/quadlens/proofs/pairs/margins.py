@@ -51,7 +51,9 @@ class ExactAnswers:
     @property
     def reason(self) -> str | None:
         """What to say when some input is answered wrong, or tied."""
-        wrong, tied = (int(np.count_nonzero(where)) for where in (self.margins < 0, self.margins == 0))
+        wrong, tied = (
+            int(np.count_nonzero(where)) for where in (self.margins < 0, self.margins == 0)
+        )
         return not_right(self.task, wrong, tied, (*self.witnesses, *self.tied))
 
     def proof(self, strategy: str, hints: Hints, operations: int) -> Proof:
@@ -69,7 +71,9 @@ class ExactAnswers:
         )
 
 
-def listed(where: Bool[np.ndarray, "p p"], rival: Int[np.ndarray, "p p"]) -> tuple[tuple[int, int, int], ...]:
+def listed(
+    where: Bool[np.ndarray, "p p"], rival: Int[np.ndarray, "p p"]
+) -> tuple[tuple[int, int, int], ...]:
     """(a, b, rival) of the inputs marked, at most 100."""
     return tuple((int(a), int(b), int(rival[a, b])) for a, b in np.argwhere(where)[:MAX_WITNESSES])
 
@@ -80,7 +84,9 @@ def least_at(margins: Shaped[np.ndarray, "p p"]) -> tuple[int, int]:
     return int(a), int(b)
 
 
-def not_right(task: Task, wrong: int, tied: int, examples: Sequence[tuple[int, int, int]]) -> str | None:
+def not_right(
+    task: Task, wrong: int, tied: int, examples: Sequence[tuple[int, int, int]]
+) -> str | None:
     """What to say of a model that is wrong, or tied, on so many inputs; None where it is on none.
 
     Args:
@@ -138,7 +144,8 @@ class MarginTally:
         here = self.task.answers == c
         self.right = np.where(here, logits, self.right)
         if self.best is None:
-            # Where c = 0 is right there is no rival yet: `unset` lets c = 1 take the place whatever its logit.
+            # Where c = 0 is right there is no rival yet: `unset` lets c = 1 take the place whatever
+            # its logit.
             self.best, self.unset = logits, here
             return
         better = np.asarray(logits > self.best, dtype=bool) | self.unset

@@ -1,7 +1,7 @@
 """`moments`: compact in c as well. A few sums per arc stand for all p answers, and one more bounds what they leave out.
 
-Theorem. Let W_L[c,i] = Σ_f B[f,c] M[f,i] + R[c,i] for any m functions B and weights M. Let r_i be the largest less the
-smallest of R[·,i], and
+Theorem. Let W_L[c,i] = Σ_f B[f,c] M[f,i] + R[c,i] for any m functions B and weights M. Let r_i be
+the largest less the smallest of R[·,i], and
 
     h_f(a,b)     = Σ_i M[f,i] ReLU(pre_i)
     ρ(a,b)       = Σ_i r_i ReLU(pre_i)
@@ -11,12 +11,13 @@ Then logit(a,b,c) - logit(a,b,c') ≥ score(a,b,c) - score(a,b,c') - ρ(a,b) for
 
 Proof. logit - score = Σ_i R[c,i] ReLU(pre_i), and R[c,i] - R[c',i] ≥ -r_i while ReLU ≥ 0. ∎
 
-Both h and ρ are sums over active neurons: m + 1 uses of the arcs of `plan.py` instead of p. Nothing is lost on the
-input side: U enters exactly, and so do all signs. Everything is in integers; B and M are hints, and any B and M give a
-true bound.
+Both h and ρ are sums over active neurons: m + 1 uses of the arcs of `plan.py` instead of p. Nothing
+is lost on the input side: U enters exactly, and so do all signs. Everything is in integers; B and M
+are hints, and any B and M give a true bound.
 
-A few inputs that this leaves out (at most p) are settled by every logit of theirs, exactly: they are listed in the
-hints, and each costs one p² of brute force. So one wrong input, which no low rank can show, is found and named.
+A few inputs that this leaves out (at most p) are settled by every logit of theirs, exactly: they
+are listed in the hints, and each costs one p² of brute force. So one wrong input, which no low rank
+can show, is found and named.
 
 Cost: `moments_operations`. No step costs p³ d_mlp, and only signs and arcs cost p² d_mlp.
 """
@@ -38,30 +39,57 @@ from quadlens.network.weights import Weights
 from quadlens.proofs.pairs.arcs import has_arcs, neuron_groups
 from quadlens.proofs.pairs.direct import MomentHints, prove_moments
 from quadlens.proofs.pairs.low_rank import LowRank, arcs_spectrum, low_rank
-from quadlens.proofs.pairs.margins import ExactAnswers, MarginTally, lead_in_words, least_at, not_proved, not_right
+from quadlens.proofs.pairs.margins import (
+    ExactAnswers,
+    MarginTally,
+    lead_in_words,
+    least_at,
+    not_proved,
+    not_right,
+)
 from quadlens.proofs.pairs.moments_large import prove_large
-from quadlens.proofs.pairs.plan import ArcHints, ArcPlan, Group, correction_sizes, hidden_sums, order_of, plan_arcs
+from quadlens.proofs.pairs.plan import (
+    ArcHints,
+    ArcPlan,
+    Group,
+    correction_sizes,
+    hidden_sums,
+    order_of,
+    plan_arcs,
+)
 from quadlens.proofs.pairs.proof import MAX_WITNESSES, Mark, Proof, StrategyFacts, Term
 from quadlens_checker import limits
 
 # When the natural rank does not prove everything, twice and four times as many functions are tried.
 ATTEMPTS = 3
-# Rank p/4 at most, or this for small p: beyond it arcs are cheaper, and certificates larger than half a megabyte.
+# Rank p/4 at most, or this for small p: beyond it arcs are cheaper, and certificates larger than
+# half a megabyte.
 SMALLEST_CAP = 16
-# Past this p, integers take minutes and certificates many megabytes: float64 with a proved error takes over.
+# Past this p, integers take minutes and certificates many megabytes: float64 with a proved error
+# takes over.
 LARGEST_INTEGER_P = 211
 
 
-def moments_operations(p: int, d_mlp: int, rank: int, ends: int, mispredicted: int, settled: int = 0) -> int:
+def moments_operations(
+    p: int, d_mlp: int, rank: int, ends: int, mispredicted: int, settled: int = 0
+) -> int:
     """2 p² d_mlp + (2 m + 2) p d_mlp + d_mlp + (m + 1)(4 p d_mlp + 2 F + 2 Q) + Q + (2 m + 2) p³ + p².
 
-    F and Q as for arcs. Signs and arcs 2 p² d_mlp; remainder 2 m p d_mlp, its spread 2 p d_mlp + d_mlp; m + 1 sums over
-    active neurons; scores 2 m p³, skip terms p³, margins p³, and ρ taken off. Each input settled exactly adds
-    `settling_operations`.
+    F and Q as for arcs. Signs and arcs 2 p² d_mlp; remainder 2 m p d_mlp, its spread 2 p d_mlp +
+    d_mlp; m + 1 sums over active neurons; scores 2 m p³, skip terms p³, margins p³, and ρ taken
+    off. Each input settled exactly adds `settling_operations`.
     """
     sums = (rank + 1) * (4 * p * d_mlp + 2 * ends + 2 * mispredicted) + mispredicted
     rest = settled * settling_operations(p, d_mlp)
-    return 2 * p**2 * d_mlp + (2 * rank + 2) * p * d_mlp + d_mlp + sums + (2 * rank + 2) * p**3 + p**2 + rest
+    return (
+        2 * p**2 * d_mlp
+        + (2 * rank + 2) * p * d_mlp
+        + d_mlp
+        + sums
+        + (2 * rank + 2) * p**3
+        + p**2
+        + rest
+    )
 
 
 def settling_operations(p: int, d_mlp: int) -> int:
@@ -115,7 +143,9 @@ class Moments:
         reason = None
         if not certified.all():
             a, b = least_at(margins)
-            lead = lead_in_words(int(exact.task.answers[a, b]), int(scores.rival[a, b]), scores.margins[a, b] / unit)
+            lead = lead_in_words(
+                int(exact.task.answers[a, b]), int(scores.rival[a, b]), scores.margins[a, b] / unit
+            )
             reason = (
                 f"{not_proved(exact.task, certified, (a, b))} {lead} by the score of rank {form.rank} "
                 f"and the term 'output residual' may take {bound(Fraction(int(rho[a, b]), unit))} "
@@ -128,7 +158,9 @@ class Moments:
             exact=False,
             witnesses=(),
             hints=MomentHints(form, arcs=ArcHints(groups, plan)),
-            operations=moments_operations(p, exact.d_mlp, form.rank, plan.counted_ends, plan.mispredicted),
+            operations=moments_operations(
+                p, exact.d_mlp, form.rank, plan.counted_ends, plan.mispredicted
+            ),
             terms={"output residual": Term(Fraction(int(rho.max()), unit), least_at(-rho))},
             reason=reason,
         )
@@ -143,7 +175,9 @@ def settle(proof: Proof, exact: IntegerModel) -> Proof:
     margins, rival = leads(exact.logits(a, b), exact.task.answers[a, b])
     certified[a, b] = margins > 0
     known = [] if proof.margin is None else [proof.margin]
-    margin = min([*known, *(Fraction(lead, 1 << exact.shift) for lead in margins[margins > 0])], default=None)
+    margin = min(
+        [*known, *(Fraction(lead, 1 << exact.shift) for lead in margins[margins > 0])], default=None
+    )
     answered = [(*pair, int(c)) for pair, c in zip(pairs, rival, strict=True)]
     tied = tuple(answer for answer, lead in zip(answered, margins, strict=True) if lead == 0)
     witnesses = tuple(answer for answer, lead in zip(answered, margins, strict=True) if lead < 0)
@@ -203,7 +237,11 @@ def _suits_float64(model: Weights) -> bool:
 
 
 def _largest(
-    exact: IntegerModel, order: Int[np.ndarray, " d_mlp"], spread: Shaped[np.ndarray, " d_mlp"], a: int, b: int
+    exact: IntegerModel,
+    order: Int[np.ndarray, " d_mlp"],
+    spread: Shaped[np.ndarray, " d_mlp"],
+    a: int,
+    b: int,
 ) -> str:
     """The three neurons whose remainder weighs most on input (a, b)."""
     share = spread * np.maximum(exact.U_a[a] + exact.U_b[b], 0)[order]

@@ -10,7 +10,8 @@ from quadlens.network.study import Study
 from quadlens.proofs.pairs.certificate import Certificate
 from quadlens.proofs.pairs.produce import Prover, best_certificate, strategies
 
-# Past this many of brute force's operations, proofs in exact integers take minutes and are left out.
+# Past this many of brute force's operations, proofs in exact integers take minutes and are left
+# out.
 EXACT_LIMIT = 10**9
 
 
@@ -51,7 +52,12 @@ def with_proofs(study: Study) -> bool:
 def without_proofs(study: Study) -> Study:
     """The same study, what it has computed included, that leaves out proofs: `certificates` is empty."""
     return study.given(
-        {with_proofs: False, certificates_of: (), certificate_of: None, no_proofs: "the proofs were left out"}
+        {
+            with_proofs: False,
+            certificates_of: (),
+            certificate_of: None,
+            no_proofs: "the proofs were left out",
+        }
     )
 
 
@@ -75,7 +81,11 @@ def no_proofs(study: Study) -> str | None:
 
 def certificates_of(study: Study) -> tuple[Certificate, ...]:
     """The proofs that are part of the study, by the strategies that apply to the model."""
-    return tuple(made for made in study.once(proofs_of) if made.proof.applies) if study.once(no_proofs) is None else ()
+    return (
+        tuple(made for made in study.once(proofs_of) if made.proof.applies)
+        if study.once(no_proofs) is None
+        else ()
+    )
 
 
 def certificate_of(study: Study) -> Certificate | None:

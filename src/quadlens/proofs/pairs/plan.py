@@ -1,11 +1,13 @@
 """Which neurons are active on which input, as arcs with corrections; and sums over active neurons from that.
 
-For any set A(a,b) of positions, given as arcs [start, stop) over the neurons in some order, and any weights v_i,
+For any set A(a,b) of positions, given as arcs [start, stop) over the neurons in some order, and any
+weights v_i,
 
     Σ_i v_i ReLU(pre_i) = Σ_arcs (P[stop] - P[start])  +  Σ_{i mispredicted} v_i |pre_i|,   P[j] = Σ_{i<j} v_i pre_i
 
-Proof. The first sum is Σ_{i∈A} v_i pre_i. An i outside A with pre_i > 0 is missing pre_i = |pre_i|; an i inside A with
-pre_i ≤ 0 must lose pre_i = -|pre_i|. These are the mispredicted ones; with them every i contributes v_i ReLU(pre_i). ∎
+Proof. The first sum is Σ_{i∈A} v_i pre_i. An i outside A with pre_i > 0 is missing pre_i = |pre_i|;
+an i inside A with pre_i ≤ 0 must lose pre_i = -|pre_i|. These are the mispredicted ones; with them
+every i contributes v_i ReLU(pre_i). ∎
 
 P splits into a table for a and a table for b, because pre_i(a,b) = U_a[a,i] + U_b[b,i].
 """
@@ -20,10 +22,12 @@ from jaxtyping import Bool, Float, Int, Shaped
 from quadlens.analysis.spectrum.amplitude_phase import AmplitudePhase
 from quadlens.base.display import short
 
-# An arc end and a mispredicted neuron cost the same (two operations a sum), so a run of one neuron is cheaper as a
-# misprediction (1) than as an arc (2 ends); a run of two costs the same either way and is left an arc.
+# An arc end and a mispredicted neuron cost the same (two operations a sum), so a run of one neuron
+# is cheaper as a misprediction (1) than as an arc (2 ends); a run of two costs the same either way
+# and is left an arc.
 SHORTEST_RUN = 2
-# Certificates stay readable: past this many arc ends an input on average, short runs become mispredictions.
+# Certificates stay readable: past this many arc ends an input on average, short runs become
+# mispredictions.
 MAX_ENDS_PER_INPUT = 30
 BLOCK_BYTES = 1 << 25
 
@@ -37,7 +41,8 @@ class ArcPlan:
         p: Number of tokens b; input n is a = n // p, b = n % p.
         inputs: Number of inputs.
         end_row: Input of each arc end, ascending.
-        end: Position of each arc end, 0 … d_mlp, ascending within an input; ends alternate start, stop.
+        end: Position of each arc end, 0 … d_mlp, ascending within an input; ends alternate start,
+            stop.
         wrong_row: Input of each mispredicted neuron, ascending.
         wrong: Position of each mispredicted neuron.
     """
@@ -54,7 +59,9 @@ class ArcPlan:
         """Ends that cost a look-up: P[0] = 0 does not."""
         return int(np.count_nonzero(self.end))
 
-    def signed_ends(self) -> tuple[Int[np.ndarray, " inner"], Int[np.ndarray, " inner"], Int[np.ndarray, " inner"]]:
+    def signed_ends(
+        self,
+    ) -> tuple[Int[np.ndarray, " inner"], Int[np.ndarray, " inner"], Int[np.ndarray, " inner"]]:
         """Input, position and sign of each end that is not at 0: -1 where an arc starts, 1 where it stops."""
         inner = np.flatnonzero(self.end)
         row = self.end_row[inner]
@@ -71,8 +78,9 @@ class ArcPlan:
 class Signs:
     """The sign of every pre-activation, exactly, as an order of small integers.
 
-    pre_i > 0 exactly when U_b[b,i] > -U_a[a,i], so only the order of the numbers matters: each U_b[:,i] is replaced by
-    its rank and each -U_a[a,i] by how many U_b[:,i] it is at least. Then p² d_mlp small integers are compared.
+    pre_i > 0 exactly when U_b[b,i] > -U_a[a,i], so only the order of the numbers matters: each
+    U_b[:,i] is replaced by its rank and each -U_a[a,i] by how many U_b[:,i] it is at least. Then p²
+    d_mlp small integers are compared.
 
     Attributes:
         rank: Of U_b[b,i] among all b.
@@ -83,7 +91,9 @@ class Signs:
     threshold: Int[np.ndarray, "tokens d_mlp"]
 
     @classmethod
-    def of(cls, U_a: Shaped[np.ndarray, "tokens d_mlp"], U_b: Shaped[np.ndarray, "p d_mlp"]) -> "Signs":
+    def of(
+        cls, U_a: Shaped[np.ndarray, "tokens d_mlp"], U_b: Shaped[np.ndarray, "p d_mlp"]
+    ) -> "Signs":
         """Sort each column of U_b once; Python integers and floats are compared exactly."""
         order = np.argsort(U_b, axis=0, kind="stable")
         rank = np.empty(U_b.shape, dtype=np.int16 if len(U_b) < 1 << 15 else np.int64)
@@ -97,9 +107,10 @@ class Signs:
     def comparisons(self) -> int:
         """How many comparisons ranks and thresholds take, neuron after neuron in the order of the plan.
 
-        Neighbours have nearly the same order of tokens: each is sorted by insertion from the one before it, p - 1
-        comparisons and one for each pair that changes places, or anew, p ⌈log₂ p⌉; each threshold is looked for from
-        the one before, 2 comparisons and one for each step, or by halves.
+        Neighbours have nearly the same order of tokens: each is sorted by insertion from the one
+        before it, p - 1 comparisons and one for each pair that changes places, or anew, p ⌈log₂ p⌉;
+        each threshold is looked for from the one before, 2 comparisons and one for each step, or by
+        halves.
         """
         (p, d_mlp), half = self.rank.shape, math.ceil(math.log2(len(self.rank))) + 1
         later, total = np.triu(np.ones((p, p), dtype=bool), 1), 0
@@ -119,17 +130,22 @@ class Signs:
         rows, positions = [], []
         for first in range(start, stop, block):
             threshold = self.threshold[first : min(first + block, stop), None, :]
-            active = np.asarray(self.rank[None, :, :] > threshold - 1, dtype=bool).reshape(-1, d_mlp)
+            active = np.asarray(self.rank[None, :, :] > threshold - 1, dtype=bool).reshape(
+                -1, d_mlp
+            )
             row, position = _flips(active)
             rows.append(row + (first - start) * p)
             positions.append(position)
-        return _compressed(p, (stop - start) * p, d_mlp, np.concatenate(rows), np.concatenate(positions))
+        return _compressed(
+            p, (stop - start) * p, d_mlp, np.concatenate(rows), np.concatenate(positions)
+        )
 
     def plan_by_sets(self) -> ArcPlan:
         """The plan of all inputs without a comparison for each sign: what flips from one neuron to the next, as sets.
 
-        The b for which neuron i is active with a are those of the largest ranks, a set that is one integer of p bits;
-        p unions make all such sets of a neuron, and one exclusive or per a and neuron says which b flip.
+        The b for which neuron i is active with a are those of the largest ranks, a set that is one
+        integer of p bits; p unions make all such sets of a neuron, and one exclusive or per a and
+        neuron says which b flip.
         """
         (p, d_mlp), tokens = self.rank.shape, len(self.threshold)
         rows, positions, before = [], [], [0] * tokens
@@ -152,12 +168,16 @@ class Signs:
         return _compressed(p, tokens * p, d_mlp, row[order], position[order])
 
 
-def plan_arcs(U_a: Shaped[np.ndarray, "tokens d_mlp"], U_b: Shaped[np.ndarray, "p d_mlp"]) -> ArcPlan:
+def plan_arcs(
+    U_a: Shaped[np.ndarray, "tokens d_mlp"], U_b: Shaped[np.ndarray, "p d_mlp"]
+) -> ArcPlan:
     """Arcs and corrections for all inputs at once."""
     return Signs.of(U_a, U_b).plan(0, len(U_a))
 
 
-def _flips(active: Bool[np.ndarray, "rows d_mlp"]) -> tuple[Int[np.ndarray, " flips"], Int[np.ndarray, " flips"]]:
+def _flips(
+    active: Bool[np.ndarray, "rows d_mlp"],
+) -> tuple[Int[np.ndarray, " flips"], Int[np.ndarray, " flips"]]:
     """Row and position where a run of active neurons starts or stops; position d_mlp where the last one is active."""
     rows, d_mlp = active.shape
     flips = np.empty((rows, d_mlp + 1), dtype=bool)
@@ -168,12 +188,17 @@ def _flips(active: Bool[np.ndarray, "rows d_mlp"]) -> tuple[Int[np.ndarray, " fl
 
 
 def _compressed(
-    p: int, inputs: int, d_mlp: int, row: Int[np.ndarray, " flips"], position: Int[np.ndarray, " flips"]
+    p: int,
+    inputs: int,
+    d_mlp: int,
+    row: Int[np.ndarray, " flips"],
+    position: Int[np.ndarray, " flips"],
 ) -> ArcPlan:
     """Turn short runs into mispredictions, the shortest first, until few enough arc ends are left.
 
-    Taking away two neighbouring ends mispredicts exactly the positions between them, and a position is mispredicted
-    when an odd number of removed ends is at or before it: between the 1st and 2nd, the 3rd and 4th, … removed.
+    Taking away two neighbouring ends mispredicts exactly the positions between them, and a position
+    is mispredicted when an odd number of removed ends is at or before it: between the 1st and 2nd,
+    the 3rd and 4th, … removed.
     """
     kept = np.ones(len(row), dtype=bool)
     shortest = SHORTEST_RUN
@@ -229,7 +254,9 @@ def hidden_sums(
     row, at, sign = plan.signed_ends()
     linear = (P_a[row // plan.p, at] + P_b[row % plan.p, at]) * sign
     corrections = weights[plan.wrong] * sizes
-    return sum_groups(linear, row, plan.inputs) + sum_groups(corrections, plan.wrong_row, plan.inputs)
+    return sum_groups(linear, row, plan.inputs) + sum_groups(
+        corrections, plan.wrong_row, plan.inputs
+    )
 
 
 def running_sum(x: Shaped[np.ndarray, "rows n"]) -> Shaped[np.ndarray, "rows n_plus_1"]:
@@ -286,8 +313,8 @@ def group_by_signs(pre: Float[np.ndarray, "inputs d_mlp"]) -> tuple[Group, ...]:
 def group_by_frequency(spectrum: AmplitudePhase) -> tuple[Group, ...]:
     """Every neuron in exactly one group, by the spectrum of what it reads: only that decides when it is active.
 
-    Neurons of one group are close to copies of one function of the angle k w (a + b)/2 + φ (`math.md` §5), so
-    in this order the active ones form few arcs.
+    Neurons of one group are close to copies of one function of the angle k w (a + b)/2 + φ
+    (`math.md` §5), so in this order the active ones form few arcs.
     """
     k_in = spectrum.primary
     _, phi = spectrum.at(k_in)
@@ -325,6 +352,8 @@ class ArcHints:
         """Groups as {k, neurons}; arcs as one list of ends an input, row-major."""
         splits = np.searchsorted(self.plan.end_row, np.arange(1, self.plan.inputs))
         return {
-            "clusters": [{"k": group.k, "neurons": group.neurons.tolist()} for group in self.groups],
+            "clusters": [
+                {"k": group.k, "neurons": group.neurons.tolist()} for group in self.groups
+            ],
             "arcs": [ends.tolist() for ends in np.split(self.plan.end, splits)],
         }

@@ -12,7 +12,13 @@ from quadlens.network.config import Config
 from quadlens.network.native import sha256
 from quadlens.network.weights import Weights
 from quadlens.proofs.pairs.arcs import ArcsStrategy, arcs_operations, has_arcs
-from quadlens.proofs.pairs.brute import MOST_IN_INTEGERS, Brute, brute_force_cost, brute_force_operations, is_exact
+from quadlens.proofs.pairs.brute import (
+    MOST_IN_INTEGERS,
+    Brute,
+    brute_force_cost,
+    brute_force_operations,
+    is_exact,
+)
 from quadlens.proofs.pairs.certificate import Certificate
 from quadlens.proofs.pairs.checker_limits import model_obstacle
 from quadlens.proofs.pairs.deep import prove_deep
@@ -20,7 +26,14 @@ from quadlens.proofs.pairs.direct import MomentHints
 from quadlens.proofs.pairs.float32 import Float32Bound, bound_float32
 from quadlens.proofs.pairs.moments import Moments
 from quadlens.proofs.pairs.operations import collapse_operations
-from quadlens.proofs.pairs.proof import Mark, Proof, Strategy, StrategyFacts, attempt, nothing_proved
+from quadlens.proofs.pairs.proof import (
+    Mark,
+    Proof,
+    Strategy,
+    StrategyFacts,
+    attempt,
+    nothing_proved,
+)
 from quadlens.proofs.pairs.thin import Thin
 
 
@@ -29,7 +42,8 @@ class Auto:
     """Moments when they prove every input; else arcs, or brute force without arcs, which prove all that is true.
 
     Attributes:
-        checkable: Pass over a proof that the checker cannot follow (moments in float64, for large p).
+        checkable: Pass over a proof that the checker cannot follow (moments in float64, for large
+            p).
     """
 
     facts: ClassVar = StrategyFacts(
@@ -56,7 +70,9 @@ class Auto:
             return ArcsStrategy().prove(anatomy) if self.checkable else proof
         plan = proof.hints.arcs.plan
         # Both strategies use the same plan, so what arcs would cost is known before they are tried.
-        dearer = proof.operations > arcs_operations(config.p, config.d_mlp, plan.counted_ends, plan.mispredicted)
+        dearer = proof.operations > arcs_operations(
+            config.p, config.d_mlp, plan.counted_ends, plan.mispredicted
+        )
         return ArcsStrategy().prove(anatomy) if dearer else proof
 
     def _without_arcs(self, anatomy: Anatomy) -> Proof:
@@ -68,14 +84,16 @@ class Auto:
         return proof if proof.complete and cheaper else Brute().prove(anatomy)
 
 
-# What took the place of the strategy `lipschitz`, which bounded every thing that the pizza form neglects by itself.
+# What took the place of the strategy `lipschitz`, which bounded every thing that the pizza form
+# neglects by itself.
 INSTEAD = (
     "bounds of all that a network of few numbers neglects, from norms of the weights upwards, are in "
     "experiments/noise_bounds.py (page `appendix` of the documentation), and `auto` proves answers"
 )
 
 STRATEGIES: dict[str, Strategy] = {
-    strategy.facts.name: strategy for strategy in (Brute(), ArcsStrategy(), Moments(), Thin(), Auto())
+    strategy.facts.name: strategy
+    for strategy in (Brute(), ArcsStrategy(), Moments(), Thin(), Auto())
 }
 
 
@@ -83,9 +101,10 @@ def strategies(config: Config | None = None, most: int = MOST_IN_INTEGERS) -> tu
     """Names of the strategies that prove something themselves.
 
     Args:
-        config: Of the model they are for: with several layers or norms there is brute force alone. None for all
-            strategies.
-        most: Where brute force would take more operations than this, what works in integers is left out.
+        config: Of the model they are for: with several layers or norms there is brute force alone.
+            None for all strategies.
+        most: Where brute force would take more operations than this, what works in integers is left
+            out.
     """
     if config is not None and config.no_tables is not None:
         return (Brute.facts.name,)
@@ -104,7 +123,9 @@ def find_strategy(name: str) -> Strategy:
         BadConfig: when there is none.
     """
     if name == "lipschitz":
-        raise BadConfig(f"strategy 'lipschitz' proved nothing on trained models and is no more: {INSTEAD}")
+        raise BadConfig(
+            f"strategy 'lipschitz' proved nothing on trained models and is no more: {INSTEAD}"
+        )
     if name == "cells":
         raise BadConfig(
             f"strategy 'cells' is for networks on sequences; this one answers pairs: expected one of "
@@ -121,7 +142,8 @@ class Prover:
 
     Attributes:
         anatomy: The model, with its collapse and its spectra.
-        given_sha256: SHA-256 of the file the model was read from; None for a model that is in no file.
+        given_sha256: SHA-256 of the file the model was read from; None for a model that is in no
+            file.
     """
 
     anatomy: Anatomy
@@ -151,7 +173,9 @@ class Prover:
             raise BadConfig(f"strategy {strategy} has no certificate for this model: {obstacle}")
         try:
             begin(f"proving by {strategy}")
-            proof = attempt(Auto(checkable=checkable) if chosen.facts.chooses else chosen, self.anatomy)
+            proof = attempt(
+                Auto(checkable=checkable) if chosen.facts.chooses else chosen, self.anatomy
+            )
         except OutOfTime:
             proof = nothing_proved(strategy, config.p, TIME_LIMIT, applies=True)
         return Certificate(
@@ -175,35 +199,47 @@ class Prover:
             raise BadConfig(f"strategy {strategy} has no certificate for this model: {obstacle}")
         proof = prove_deep(model)
         total = proof.operations
-        return Certificate(self.model_sha256, model.config, proof, 0, total, 0, bound_float32(model), model)
+        return Certificate(
+            self.model_sha256, model.config, proof, 0, total, 0, bound_float32(model), model
+        )
 
 
 def certify(
-    subject: Weights | Anatomy, strategy: str = "auto", model_sha256: str | None = None, checkable: bool = False
+    subject: Weights | Anatomy,
+    strategy: str = "auto",
+    model_sha256: str | None = None,
+    checkable: bool = False,
 ) -> Certificate:
     """Prove what can be proved about a model with the strategy named.
 
     Args:
-        subject: The weights, or their anatomy where it is wanted for more than one proof (see also `Prover`).
+        subject: The weights, or their anatomy where it is wanted for more than one proof (see also
+            `Prover`).
         strategy: A name in `STRATEGIES`; "auto" is the cheapest that proves all it can.
-        model_sha256: SHA-256 of the file the model was read from; of the file `save` would write when None.
+        model_sha256: SHA-256 of the file the model was read from; of the file `save` would write
+            when None.
         checkable: The proof is to be saved: "auto" passes over what the checker cannot follow.
 
     Raises:
-        BadConfig: for a strategy that is not known, or that can never give a checkable proof when one is asked for.
+        BadConfig: for a strategy that is not known, or that can never give a checkable proof when
+            one is asked for.
     """
     return Prover(anatomy_of(subject), model_sha256).certify(strategy, checkable)
 
 
-def best_certificate(certificates: Iterable[Certificate], checkable: bool = False) -> Certificate | None:
+def best_certificate(
+    certificates: Iterable[Certificate], checkable: bool = False
+) -> Certificate | None:
     """The one to show or to keep: the strongest statement, and among equals the cheapest.
 
-    Most inputs proved; then one that can be checked; then one whose margin is enough for float32 execution too; then
-    the fewest operations in total. The size of the margin does not count beyond that: the answers are the same.
+    Most inputs proved; then one that can be checked; then one whose margin is enough for float32
+    execution too; then the fewest operations in total. The size of the margin does not count beyond
+    that: the answers are the same.
 
     Args:
         certificates: Of one model.
-        checkable: To keep: only those that prove something and that the checker can follow. None when there is none.
+        checkable: To keep: only those that prove something and that the checker can follow. None
+            when there is none.
     """
     usable = [
         certificate

@@ -26,7 +26,8 @@ class Term:
 
     Attributes:
         bound: An upper bound of the part's size over all inputs and answers, in logits.
-        worst: Where it is attained or bounded worst: (a, b) or (a, b, c); None when it is the same everywhere.
+        worst: Where it is attained or bounded worst: (a, b) or (a, b, c); None when it is the same
+            everywhere.
     """
 
     bound: Fraction
@@ -59,24 +60,33 @@ class ImpossibleProof(RuntimeError):
 class Proof:
     """What one strategy proved about one model, in real arithmetic on the stored weights (T3 of `math.md` §5).
 
-    For every input with certified[a,b], logit(a, b, answers[a,b]) - logit(a, b, c) ≥ margin > 0 for every other c.
+    For every input with certified[a,b], logit(a, b, answers[a,b]) - logit(a, b, c) ≥ margin > 0 for
+    every other c.
 
     Attributes:
         strategy: Its name.
         certified: Which inputs are proved right.
         margin: A lower bound of the margin on all certified inputs; None when there are none.
-        exact: Whether `margin` is the true smallest margin and every input left out is in fact not answered right.
+        exact: Whether `margin` is the true smallest margin and every input left out is in fact not
+            answered right.
         witnesses: Inputs proved wrong, (a, b, answered). At most 100.
         hints: For the checker; None when it has no theorem to follow this proof by.
         operations: What the proof cost, beyond the collapse.
-        filed_operations: What the certificate's file says in its place, if it counts in another way (`thin`).
-        terms: The error budget, by name; empty for exact strategies, which neglect nothing and bound nothing.
-        own_collapse: Whether `operations` has all that was needed, the full collapse not being part of it.
+        filed_operations: What the certificate's file says in its place, if it counts in another way
+            (`thin`).
+        terms: The error budget, by name; empty for exact strategies, which neglect nothing and
+            bound nothing.
+        own_collapse: Whether `operations` has all that was needed, the full collapse not being part
+            of it.
         reason: Why not everything is certified; None when it is.
-        obstacle: Why the checker could not follow this proof although it knows the theorem; None when it can.
-        complete: Whether every input left out is in fact not answered right, so that no other strategy could say more.
-        tied: Inputs proved tied, (a, b, c): the logit of c is that of the right answer, none is above. At most 100.
-        applies: Whether the strategy is for such a model; one that is and fails has proved nothing all the same.
+        obstacle: Why the checker could not follow this proof although it knows the theorem; None
+            when it can.
+        complete: Whether every input left out is in fact not answered right, so that no other
+            strategy could say more.
+        tied: Inputs proved tied, (a, b, c): the logit of c is that of the right answer, none is
+            above. At most 100.
+        applies: Whether the strategy is for such a model; one that is and fails has proved nothing
+            all the same.
     """
 
     strategy: str
@@ -99,7 +109,9 @@ class Proof:
         if (self.margin is None) != (not self.certified.any()):
             raise ImpossibleProof("a proof has a margin exactly when it certifies some input")
         if self.margin is not None and self.margin <= 0:
-            raise ImpossibleProof(f"margin {self.margin} is not positive: a tie is not a right answer")
+            raise ImpossibleProof(
+                f"margin {self.margin} is not positive: a tie is not a right answer"
+            )
         if (self.reason is None) != bool(self.certified.all()):
             raise ImpossibleProof("a proof gives a reason exactly when it leaves some input out")
 
@@ -139,8 +151,10 @@ class StrategyFacts:
         activations: Those it can read.
         mark: How it is drawn.
         exact: Whether it proves all that is true, with the true smallest margin.
-        in_integers: Whether it works in Python's integers at every p, which takes minutes on large models.
-        own_collapse: Whether it does without the full collapse, so that its cost has everything in it.
+        in_integers: Whether it works in Python's integers at every p, which takes minutes on large
+            models.
+        own_collapse: Whether it does without the full collapse, so that its cost has everything in
+            it.
         chooses: Whether it only chooses among the others, whose names its proofs carry.
         has_certificate: Whether the checker knows its theorem.
     """
@@ -177,7 +191,8 @@ def nothing_proved(strategy: str, p: int, reason: str, applies: bool = False) ->
 def attempt(strategy: Strategy, subject: Weights | Anatomy) -> Proof:
     """The strategy's proof; weights beyond what its float64 planning can hold prove nothing, and the reason says so.
 
-    An overflow or an invalid operation anywhere in the planning ends it: no claim is made from infinities.
+    An overflow or an invalid operation anywhere in the planning ends it: no claim is made from
+    infinities.
     """
     try:
         with np.errstate(over="raise", invalid="raise", divide="raise"):

@@ -1,37 +1,43 @@
 """`thin`: `moments` without the collapse. The residual stream is cut down to the few directions that matter.
 
-A transformer reads and writes its residual stream along some 4|K| of d_model directions; along the others the weights
-are the remains of their random start. Neither U = X W_in nor W_L = (W_out W_U)ᵀ need be formed in full, nor X itself
-(`thin_streams.py`, which has A = (X - m) P exactly and bounds Y = (X - m)(1 - PPᵀ), for a and for b).
+A transformer reads and writes its residual stream along some 4|K| of d_model directions; along the
+others the weights are the remains of their random start. Neither U = X W_in nor W_L = (W_out W_U)ᵀ
+need be formed in full, nor X itself (`thin_streams.py`, which has A = (X - m) P exactly and bounds
+Y = (X - m)(1 - PPᵀ), for a and for b).
 
 Theorem. Let X_a, X_b be what the tokens bring to the MLP's input, for each a and b, so that
-pre_i = (X_a[a] + X_b[b]) W_in[:,i] + b_in[i]. For any matrix P, of whose r columns the first r₀ are P₀, and any rows
-m_a, m_b, let
+pre_i = (X_a[a] + X_b[b]) W_in[:,i] + b_in[i]. For any matrix P, of whose r columns the first r₀ are
+P₀, and any rows m_a, m_b, let
 
     F = Pᵀ W_in,   N = W_in - P F,   D = 1 - PᵀP,   Ũ = m W_in + A₀ F₀,   A₀ = (X - m) P₀,   F₀ = P₀ᵀ W_in
 
-for a and for b. Then |X[a] W_in[:,i] - Ũ[a,i]| ≤ e := |Y[a]| |N[:,i]| + |A[a]| |D| |F[:,i]| + Σ_g≥r₀ |A[a,g]| |F[g,i]|.
+for a and for b. Then |X[a] W_in[:,i] - Ũ[a,i]| ≤ e := |Y[a]| |N[:,i]| + |A[a]| |D| |F[:,i]| +
+Σ_g≥r₀ |A[a,g]| |F[g,i]|.
 
-Proof. X W_in - m W_in - A F = (X - m) N = (A Pᵀ + Y) N = A (Pᵀ N) + Y N with PᵀN = F - PᵀP F = D F; and A F - A₀ F₀ is
-the sum over g ≥ r₀. ∎
+Proof. X W_in - m W_in - A F = (X - m) N = (A Pᵀ + Y) N = A (Pᵀ N) + Y N with PᵀN = F - PᵀP F = D F;
+and A F - A₀ F₀ is the sum over g ≥ r₀. ∎
 
-The same with W_out for X and W_U for W_in, any P' with r' columns: W_L = HᵀB + R, H = P'ᵀ W_U, B = (W_out P')ᵀ and
+The same with W_out for X and W_U for W_in, any P' with r' columns: W_L = HᵀB + R, H = P'ᵀ W_U, B =
+(W_out P')ᵀ and
 |R[c,i]| ≤ |Y'[i]| |T[:,c]| + |B[:,i]| |D'| |H[:,c]|, T = W_U - P' H. Let r_i be twice a bound of that for all c, and
-s_i = Σ_j 2 |B_j[:,i]| max_c |H_j[:,c]| + r_i, j the planes of P' (pairs of columns, or single ones). Skip terms are cut
-down along P', too. Then, with g(a,b) = Σ_i B[:,i] ReLU(p̃re_i) + what the skip connection brings along P',
+s_i = Σ_j 2 |B_j[:,i]| max_c |H_j[:,c]| + r_i, j the planes of P' (pairs of columns, or single
+ones). Skip terms are cut down along P', too. Then, with g(a,b) = Σ_i B[:,i] ReLU(p̃re_i) + what the
+skip connection brings along P',
 
     score(c) = g · H[:,c] + κ[c],      κ what is constant, (m_a + m_b + b_out) W_U + b_U,
-    logit(c) - logit(c') ≥ score(c) - score(c') - ρ(a,b) - Σ_i s_i (e_a[a,i] + e_b[b,i]) - what skip terms leave out,
-    ρ(a,b) = Σ_i r_i ½ (p̃re_i + Σ_g<r₀ (|A_a[a,g]| + |A_b[b,g]|) |F[g,i]| + |constant_i|) ≥ Σ_i r_i ReLU(p̃re_i).
+    logit(c) - logit(c') ≥ score(c) - score(c') - ρ(a,b) - Σ_i s_i (e_a[a,i] + e_b[b,i]) - what skip
+    terms leave out, ρ(a,b) = Σ_i r_i ½ (p̃re_i + Σ_g<r₀ (|A_a[a,g]| + |A_b[b,g]|) |F[g,i]| +
+    |constant_i|) ≥ Σ_i r_i ReLU(p̃re_i).
 
-Proof. logit - score is Σ_i R[c,i] ReLU(p̃re_i) + Σ_i W_L[c,i] (ReLU(pre_i) - ReLU(p̃re_i)) and what skip terms leave
-out; the first sum is that of `moments.py`, and ReLU(x) = ½ (x + |x|); in the second |W_L[c,i] - W_L[c',i]| ≤ s_i and
-the ReLU is 1-Lipschitz. ∎
+Proof. logit - score is Σ_i R[c,i] ReLU(p̃re_i) + Σ_i W_L[c,i] (ReLU(pre_i) - ReLU(p̃re_i)) and what
+skip terms leave out; the first sum is that of `moments.py`, and ReLU(x) = ½ (x + |x|); in the
+second |W_L[c,i] - W_L[c',i]| ≤ s_i and the ReLU is 1-Lipschitz. ∎
 
-All that is subtracted is a number of a and one of b. N, Y, T and Y' are never formed (`dyadic_norms.py`). Everything is
-in integers and rationals, norms and bounds rounded up to multiples of 2^-64; P, P', m are hints, as are the tokens'
-plane, which only what attention leaves out depends on, and the frequencies with which P' turns, which only the cost
-does. A checker that forms N, Y and S finds no less than what is claimed: what was bounded here it adds up. For its
+All that is subtracted is a number of a and one of b. N, Y, T and Y' are never formed
+(`dyadic_norms.py`). Everything is in integers and rationals, norms and bounds rounded up to
+multiples of 2^-64; P, P', m are hints, as are the tokens' plane, which only what attention leaves
+out depends on, and the frequencies with which P' turns, which only the cost does. A checker that
+forms N, Y and S finds no less than what is claimed: what was bounded here it adds up. For its
 rounding of Ũ to 2^-48 room is left.
 
 Cost: `thin_items`. Its own small collapse is in it, and no other is needed.
@@ -55,21 +61,49 @@ from quadlens.proofs.pairs.arcs import neuron_groups
 from quadlens.proofs.pairs.dyadic_norms import defect, left_out, lengths, norm, squares, up, up_root
 from quadlens.proofs.pairs.low_rank import DIRECTION_BITS, arcs_spectrum, directions, hint
 from quadlens.proofs.pairs.margins import MarginTally, least_at, not_proved
-from quadlens.proofs.pairs.plan import ArcHints, ArcPlan, Group, Signs, correction_sizes, hidden_sums, order_of
+from quadlens.proofs.pairs.plan import (
+    ArcHints,
+    ArcPlan,
+    Group,
+    Signs,
+    correction_sizes,
+    hidden_sums,
+    order_of,
+)
 from quadlens.proofs.pairs.proof import Mark, Proof, StrategyFacts, Term, nothing_proved
-from quadlens.proofs.pairs.thin_cost import Counted, planes, saved_by_words, settled_bounds, thin_items
+from quadlens.proofs.pairs.thin_cost import (
+    Counted,
+    planes,
+    saved_by_words,
+    settled_bounds,
+    thin_items,
+)
 from quadlens.proofs.pairs.thin_streams import Side, Streams, sides, streams_of
 
 # A checker rounds Ũ to this many bits after the point; room is left for that.
 INPUT_BITS = 48
-# (r, r') as multiples of the natural rank m of W_L and something more, r = f m + g, r' = m + h; cheapest first.
+# (r, r') as multiples of the natural rank m of W_L and something more, r = f m + g, r' = m + h;
+# cheapest first.
 ATTEMPTS = (
-    *((2, -1, 0), (2, 0, 0), (2, 1, 0), (2, 2, 0), (2, 1, 1), (2, 4, 0), (2, 2, 2), (2, 4, 2), (2, 6, 2), (2, 6, 4)),
+    *(
+        (2, -1, 0),
+        (2, 0, 0),
+        (2, 1, 0),
+        (2, 2, 0),
+        (2, 1, 1),
+        (2, 4, 0),
+        (2, 2, 2),
+        (2, 4, 2),
+        (2, 6, 2),
+        (2, 6, 4),
+    ),
     *((3, 6, 4), (4, 8, 8), (5, 8, 14), (7, 8, 24)),
 )
-# An attempt that leaves an input this many logits short of being proved, by the logits in float64, is not carried out.
+# An attempt that leaves an input this many logits short of being proved, by the logits in float64,
+# is not carried out.
 SHORT = 1.0
-# Directions whose part of every neuron's input is at most so many logits, all together, are bounded and not added up.
+# Directions whose part of every neuron's input is at most so many logits, all together, are bounded
+# and not added up.
 NOT_ADDED = 0.3
 
 
@@ -127,7 +161,8 @@ class Writing:
     def unread(self, side: Side, D: Fraction) -> list[Fraction]:
         """How much skip terms may differ between two answers beside H, for each token; D is the reading side's |D|.
 
-        (X - m) W_U = (X - m) P' H + (X - m) T, and (X - m) T = (X - m) P' D' H + (X - m)(1 - P'P'ᵀ) T.
+        (X - m) W_U = (X - m) P' H + (X - m) T, and (X - m) T = (X - m) P' D' H + (X - m)(1 - P'P'ᵀ)
+        T.
         """
         at_T = 2 * max(Fraction(1), self.D) * self.T_length
         at_H = 2 * (1 + self.D) * self.H_length
@@ -202,7 +237,9 @@ class Thin:
         leads, best = margins(anatomy.layer), None
         ranks = [(max(1, min(most, f * rank + g)), min(most, rank + h)) for f, g, h in ATTEMPTS]
         for last, (r, r_out) in enumerate(dict.fromkeys(ranks), 1 - len(set(ranks))):
-            proof = self._attempt(model, streams, groups, r, r_out, None if best is None and last == 0 else leads)
+            proof = self._attempt(
+                model, streams, groups, r, r_out, None if best is None and last == 0 else leads
+            )
             if proof is not None and (best is None or proof.certified.sum() > best.certified.sum()):
                 best = proof
             if best is not None and best.certified.all():
@@ -228,8 +265,13 @@ class Thin:
         Q = streams.token_plane()
         both = sides(streams, P, P_out, Q)
         read = reading(model, streams, P, both, added)
-        rho, loss = (sum_of_sides(x) for x in (rho_of(read, write, both), loss_of(read, write, both)))
-        if leads is not None and (leads - np.asarray(rho + loss, dtype=float))[leads > 0].min(initial=0.0) < -SHORT:
+        rho, loss = (
+            sum_of_sides(x) for x in (rho_of(read, write, both), loss_of(read, write, both))
+        )
+        if (
+            leads is not None
+            and (leads - np.asarray(rho + loss, dtype=float))[leads > 0].min(initial=0.0) < -SHORT
+        ):
             return None
         order = order_of(groups)
         lead, g, signs, plan = thin_margins(task, read, write, both, order)
@@ -280,7 +322,9 @@ class Thin:
         )
 
 
-def writing_directions(model: Weights, groups: tuple[Group, ...], r_out: int) -> tuple[Dyadic, tuple[int, ...]]:
+def writing_directions(
+    model: Weights, groups: tuple[Group, ...], r_out: int
+) -> tuple[Dyadic, tuple[int, ...]]:
     """P', its columns turned into the planes of the frequencies that H has most of, and those; hints."""
     W_U, cyclic = model.W_U[:, : model.config.p].astype(np.float64), model.config.task.cyclic
     P = directions(model.W_out.astype(np.float64), W_U, r_out)
@@ -288,26 +332,38 @@ def writing_directions(model: Weights, groups: tuple[Group, ...], r_out: int) ->
         return P, ()
     columns = P.to_floats()
     n = model.config.p
-    waves = columns.T @ W_U @ np.exp(2j * np.pi / n * np.outer(cyclic.of_c, [group.k for group in groups]))
+    waves = (
+        columns.T
+        @ W_U
+        @ np.exp(2j * np.pi / n * np.outer(cyclic.of_c, [group.k for group in groups]))
+    )
     largest = np.argsort(-np.linalg.norm(waves, axis=0), kind="stable")[: r_out // 2]
     if not len(largest):  # a plane has two directions
         return P, ()
     turned = np.hstack([waves[:, j, None].view(float).reshape(r_out, 2) for j in largest])
     Q, R = np.linalg.qr(np.hstack([turned, np.eye(r_out)]))
-    return hint(columns @ (Q * np.where(np.diag(R) < 0, -1.0, 1.0))), tuple(int(groups[j].k) for j in largest)
+    return hint(columns @ (Q * np.where(np.diag(R) < 0, -1.0, 1.0))), tuple(
+        int(groups[j].k) for j in largest
+    )
 
 
-def reading_directions(model: Weights, streams: Streams, write: Writing, r: int) -> tuple[Dyadic, int]:
+def reading_directions(
+    model: Weights, streams: Streams, write: Writing, r: int
+) -> tuple[Dyadic, int]:
     """P, columns that matter most first, and how many inputs are added up along; hints."""
     P = directions(streams.centred, model.W_in.astype(np.float64), r).to_floats()
-    weights = np.abs(P.T @ model.W_in.astype(np.float64)) @ np.array([float(s) for s in write.spread])
+    weights = np.abs(P.T @ model.W_in.astype(np.float64)) @ np.array(
+        [float(s) for s in write.spread]
+    )
     sizes = np.abs(streams.centred @ P).max(axis=0) * weights
     order = np.argsort(-sizes, kind="stable")
     without = np.cumsum(sizes[order][::-1])[::-1]
     return hint(P[:, order]), max(1, int(np.count_nonzero(without > NOT_ADDED)))
 
 
-def reading(model: Weights, streams: Streams, P: Dyadic, both: tuple[Side, Side], added: int) -> Reading:
+def reading(
+    model: Weights, streams: Streams, P: Dyadic, both: tuple[Side, Side], added: int
+) -> Reading:
     """Ũ and the norms that bound its error, by the theorem."""
     p, W_in = model.config.p, Dyadic.from_floats(model.W_in)
     F, D = P.transposed() @ W_in, norm(defect(P))
@@ -328,7 +384,9 @@ def writing(model: Weights, streams: Streams, P: Dyadic, turns: tuple[int, ...])
     of_B, of_H = squares(B), squares(H.transposed())
     Y, T = left_out(squares(W_out), of_B, D), left_out(squares(W_U.transposed()), of_H, D)
     T_length, H_length = max(T), up_root(max(of_H))
-    residual = [up(2 * (y * T_length + up_root(b) * D * H_length)) for y, b in zip(Y, of_B, strict=True)]
+    residual = [
+        up(2 * (y * T_length + up_root(b) * D * H_length)) for y, b in zip(Y, of_B, strict=True)
+    ]
     spread = residual
     for together in planes(turns, P.shape[1]):
         widest = 2 * max(lengths(H.transposed()[:, together]))
@@ -339,7 +397,11 @@ def writing(model: Weights, streams: Streams, P: Dyadic, turns: tuple[int, ...])
 
 
 def thin_margins(
-    task: Task, read: Reading, write: Writing, both: tuple[Side, Side], order: Int[np.ndarray, " d_mlp"]
+    task: Task,
+    read: Reading,
+    write: Writing,
+    both: tuple[Side, Side],
+    order: Int[np.ndarray, " d_mlp"],
 ) -> tuple[Shaped[np.ndarray, "p p"], Float[np.ndarray, "p p m"], Signs, ArcPlan]:
     """Margins of the scores as rationals, g in float64, the signs, and the plan."""
     p, skips = task.n, [side.skip for side in both]
@@ -365,17 +427,25 @@ def thin_margins(
         tally.take(c, score)
     exact = np.vectorize(lambda n: Fraction(int(n), 1 << whole), otypes=[object])
     coordinates = np.stack(
-        [np.array([[int(x) / (1 << shift) for x in row] for row in coordinate]) for coordinate in g], axis=-1
+        [
+            np.array([[int(x) / (1 << shift) for x in row] for row in coordinate])
+            for coordinate in g
+        ],
+        axis=-1,
     )
     return exact(tally.answers(whole).margins), coordinates, signs, plan
 
 
-def rho_of(read: Reading, write: Writing, both: tuple[Side, Side]) -> tuple[list[Fraction], list[Fraction]]:
+def rho_of(
+    read: Reading, write: Writing, both: tuple[Side, Side]
+) -> tuple[list[Fraction], list[Fraction]]:
     """ρ, as a number for each a and one for each b; halves of both sums are rounded up."""
     residual, F = np.array(write.residual, dtype=object), read.F.integers()[: read.added]
     unit = 1 << read.F.shift
     linear, largest = F @ residual / unit, abs(F) @ residual / unit
-    constant = sum((r * (x + abs(x)) for r, x in zip(write.residual, read.constant, strict=True)), Fraction(0))
+    constant = sum(
+        (r * (x + abs(x)) for r, x in zip(write.residual, read.constant, strict=True)), Fraction(0)
+    )
     halves = []
     for side, more in zip(both, (Fraction(0), constant), strict=True):
         A = side.A.integers()[:, : read.added]
@@ -384,23 +454,35 @@ def rho_of(read: Reading, write: Writing, both: tuple[Side, Side]) -> tuple[list
     return halves[0], halves[1]
 
 
-def loss_of(read: Reading, write: Writing, both: tuple[Side, Side]) -> tuple[list[Fraction], list[Fraction]]:
+def loss_of(
+    read: Reading, write: Writing, both: tuple[Side, Side]
+) -> tuple[list[Fraction], list[Fraction]]:
     """Σ_i s_i e_i and what skip terms leave out, as a number for each a and one for each b."""
     spread = np.array(write.spread, dtype=object)
     by_N, by_F = (spread @ np.array(sizes, dtype=object) for sizes in (read.N, read.lengths))
     by_g = abs(read.F.integers()[read.added :]) @ spread / (1 << read.F.shift)
-    # A checker moves Ũ_a and Ũ_b by at most half of 2^-INPUT_BITS each, and takes that off once more.
+    # A checker moves Ũ_a and Ũ_b by at most half of 2^-INPUT_BITS each, and takes that off once
+    # more.
     room = 2 * sum(write.spread, Fraction(0)) / (1 << INPUT_BITS)
     losses = []
     for side in both:
         others = abs(side.A.integers()[:, read.added :]) @ by_g / Fraction(1 << side.A.shift)
         parts = zip(side.Y, side.lengths, others, write.unread(side, read.D), strict=True)
-        losses.append([up(y * by_N + length * read.D * by_F + other + room + skip) for y, length, other, skip in parts])
+        losses.append(
+            [
+                up(y * by_N + length * read.D * by_F + other + room + skip)
+                for y, length, other, skip in parts
+            ]
+        )
     return losses[0], losses[1]
 
 
 def looked_at(
-    task: Task, g: Float[np.ndarray, "p p m"], write: Writing, turns: tuple[int, ...], needed: Float[np.ndarray, "p p"]
+    task: Task,
+    g: Float[np.ndarray, "p p m"],
+    write: Writing,
+    turns: tuple[int, ...],
+    needed: Float[np.ndarray, "p p"],
 ) -> int:
     """How many inputs and wrong answers are compared one by one: those that `thin_cost.py` does not settle."""
     p = task.n

@@ -1,18 +1,20 @@
 """What the tokens bring to the residual stream along a few directions, and how much the others may hold.
 
-With E the tokens' rows of W_E less some row, V and O the heads' matrices side by side, α the attention to the position,
-[E] for the position that is read and nothing for the other, δ one constant row, and m any row,
+With E the tokens' rows of W_E less some row, V and O the heads' matrices side by side, α the
+attention to the position, [E] for the position that is read and nothing for the other, δ one
+constant row, and m any row,
 
     X - m = α E V O + [E] + δ,      A = (X - m) P,      Y = (X - m) Π,   Π = 1 - PPᵀ.
 
-A is multiplied from the right, E (V (O P)), which takes r columns through attention and not p rows. For Y let Q be any
-q columns, the tokens' plane, with C = E Q, T = Qᵀ V O, Π_Q = 1 - QQᵀ, D_Q = 1 - QᵀQ. Then
+A is multiplied from the right, E (V (O P)), which takes r columns through attention and not p rows.
+For Y let Q be any q columns, the tokens' plane, with C = E Q, T = Qᵀ V O, Π_Q = 1 - QQᵀ, D_Q = 1 -
+QᵀQ. Then
 
     |Y[a]| ≤ |C[a] (α T + [Qᵀ]) Π| + rest[a] + [|E[a] Π_Q|] |Π| + |δ| |Π|,
     rest[a] = |α| (|C[a]| |D_Q| |QᵀV| + |E[a] Π_Q| |Π_Q V|) |O Π|.
 
-Proof. E = C Qᵀ + E Π_Q, so α E V O Π = α C T Π + α (E Π_Q V)(O Π); and E Π_Q V = E Π_Q (QQᵀ + Π_Q) V, where
-E Π_Q Q = C D_Q. ∎
+Proof. E = C Qᵀ + E Π_Q, so α E V O Π = α C T Π + α (E Π_Q V)(O Π); and E Π_Q V = E Π_Q (QQᵀ + Π_Q)
+V, where E Π_Q Q = C D_Q. ∎
 
 What the skip connection brings along P', (X - m) P', is, but for a row of length rest[a] times P',
 
@@ -30,7 +32,15 @@ from jaxtyping import Float
 from quadlens.network.collapse import attended_streams
 from quadlens.network.dyadic import DYADICS, Dyadic
 from quadlens.network.weights import Weights
-from quadlens.proofs.pairs.dyadic_norms import defect, left_out, left_out_of_all, lengths, norm, squares, up_root
+from quadlens.proofs.pairs.dyadic_norms import (
+    defect,
+    left_out,
+    left_out_of_all,
+    lengths,
+    norm,
+    squares,
+    up_root,
+)
 from quadlens.proofs.pairs.low_rank import hint, token_mean
 
 # Singular values of the tokens below this share of the largest are left out of their plane.
@@ -62,11 +72,15 @@ class Streams:
     @property
     def centred(self) -> Float[np.ndarray, "rows d"]:
         """X - m of a and b in float64: what directions are chosen by."""
-        return np.vstack([x.to_floats() - mean.to_floats() for x, mean in zip(self.X, self.means, strict=True)])
+        return np.vstack(
+            [x.to_floats() - mean.to_floats() for x, mean in zip(self.X, self.means, strict=True)]
+        )
 
     def token_plane(self) -> Dyadic:
         """Q: where the tokens are large, as a hint."""
-        _, values, vectors = np.linalg.svd(np.vstack([x.to_floats() for x in self.E]), full_matrices=False)
+        _, values, vectors = np.linalg.svd(
+            np.vstack([x.to_floats() for x in self.E]), full_matrices=False
+        )
         return hint(vectors[: max(1, int(np.count_nonzero(values > TOKENS_TAIL * values[0])))].T)
 
 
@@ -115,7 +129,9 @@ def sides(streams: Streams, P: Dyadic, P_out: Dyadic, Q: Dyadic) -> tuple[Side, 
     one_more = Dyadic.from_floats(2 * np.eye(P.shape[1])) - P.transposed() @ P
     beyond = T @ P_out - (T @ P) @ tilted
     both = []
-    for X, mean, E, alpha, read in zip(streams.X, streams.means, streams.E, streams.alpha, streams.read, strict=True):
+    for X, mean, E, alpha, read in zip(
+        streams.X, streams.means, streams.E, streams.alpha, streams.read, strict=True
+    ):
         p, _ = X.shape
         centred, C = X - mean.repeated(p), E @ Q
         direct = centred - (E @ streams.V @ streams.O).scaled(alpha)
@@ -123,7 +139,10 @@ def sides(streams: Streams, P: Dyadic, P_out: Dyadic, Q: Dyadic) -> tuple[Side, 
         of_C = squares(C)
         left_of_E = left_out(squares(E), of_C, D_Q)
         size_V, factor = norm(V_Q), abs(Fraction(alpha)) * left_of_O
-        rest = [factor * (up_root(c) * D_Q * size_V + e * left_of_V) for c, e in zip(of_C, left_of_E, strict=True)]
+        rest = [
+            factor * (up_root(c) * D_Q * size_V + e * left_of_V)
+            for c, e in zip(of_C, left_of_E, strict=True)
+        ]
         plane = T.scaled(alpha) + Q.transposed() if read else T.scaled(alpha)
         along = plane @ P
         gram = plane @ plane.transposed() - along @ one_more @ along.transposed()

@@ -1,8 +1,8 @@
 """Inputs with small margins: nothing here is a proof, but the word that is found is run through the network.
 
-At a point r of a cell the margin falls fastest along its gradient g. To first order a word moves Σ_k g_k r_k by
-Σ_l Σ_k g_k (N_lk[s,a] - r_k E_l[s,a]) / E, one term per letter, whose smallest sum over the words of the cell is a
-shortest path. Its word gives the next point.
+At a point r of a cell the margin falls fastest along its gradient g. To first order a word moves
+Σ_k g_k r_k by Σ_l Σ_k g_k (N_lk[s,a] - r_k E_l[s,a]) / E, one term per letter, whose smallest sum
+over the words of the cell is a shortest path. Its word gives the next point.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,10 @@ class Found:
 
 
 def point_margins(
-    network: Network, stream: Float[np.ndarray, " d"], points: Float[np.ndarray, "n k"], answers: Int[np.ndarray, " n"]
+    network: Network,
+    stream: Float[np.ndarray, " d"],
+    points: Float[np.ndarray, "n k"],
+    answers: Int[np.ndarray, " n"],
 ) -> Float[np.ndarray, " n"]:
     """The margin at points of the coordinates, in float64."""
     logits = after_attention(network.weights, stream + points @ network.rows)
@@ -53,7 +56,12 @@ def word_margin(network: Network, word: Words, step: int) -> float:
 
 
 def attack(
-    network: Network, tables: StepTables, step: int, cells: Cells, at: int, start: Float[np.ndarray, " k"]
+    network: Network,
+    tables: StepTables,
+    step: int,
+    cells: Cells,
+    at: int,
+    start: Float[np.ndarray, " k"],
 ) -> Found:
     """The word of a cell with the smallest margin that descent finds, from the point `start`."""
     task, own, heads = network.task, cells.own, network.heads
@@ -63,8 +71,12 @@ def attack(
     point, best = start, Found(np.inf, step, ())
     for _ in range(ROUNDS):
         gradient = margin_gradient(network, stream, point, int(cells.answer[at]))
-        costs = [n @ gradient - e[..., heads] @ (gradient * point) for n, e in zip(N, E, strict=True)]
-        word = shortest_word(task, costs, cells.first, [(int(cells.state[at]), tuple(cells.letters[at].tolist()))])
+        costs = [
+            n @ gradient - e[..., heads] @ (gradient * point) for n, e in zip(N, E, strict=True)
+        ]
+        word = shortest_word(
+            task, costs, cells.first, [(int(cells.state[at]), tuple(cells.letters[at].tolist()))]
+        )
         descended = Found(word_margin(network, word, step), step, tuple(word[0].tolist()))
         if best.word and descended.margin >= best.margin:
             break
@@ -90,7 +102,10 @@ def margin_gradient(
 
 
 def shortest_word(
-    task: SequenceTask, costs: list[Float[np.ndarray, "_ _"]], first: int, cells: list[tuple[int, tuple[int, ...]]]
+    task: SequenceTask,
+    costs: list[Float[np.ndarray, "_ _"]],
+    first: int,
+    cells: list[tuple[int, tuple[int, ...]]],
 ) -> Words:
     """The word with the smallest sum of costs, [state before, letter] of each letter, of some cells.
 
@@ -108,7 +123,10 @@ def shortest_word(
         total = (sums[:, None] + costs[letter]).ravel()
         order = np.lexsort((total, table.ravel()))
         reached, starts = np.unique(table.ravel()[order], return_index=True)
-        sums, how = np.full(task.states[letter + 1], np.inf), np.zeros(task.states[letter + 1], dtype=np.int64)
+        sums, how = (
+            np.full(task.states[letter + 1], np.inf),
+            np.zeros(task.states[letter + 1], dtype=np.int64),
+        )
         sums[reached], how[reached] = total[order[starts]], order[starts]
         came.append(how)
     # Ends from the cells' upper boundary, backwards.
@@ -140,7 +158,9 @@ def true_margin(network: Network, word: tuple[int, ...], step: int) -> tuple[flo
     with precision(TRUTH_BITS):
         logits = forward(network.weights, task.tokens(letters), task.steps[step][0], True)[0]
         right = task.right(letters, step)[0]
-        ends_of = [np.array([float(getattr(x, end)()) for x in logits]) for end in ("lower", "upper")]
+        ends_of = [
+            np.array([float(getattr(x, end)()) for x in logits]) for end in ("lower", "upper")
+        ]
     # Reading a ball's end as a float may round it either way.
     low, high = np.nextafter(ends_of[0], -np.inf), np.nextafter(ends_of[1], np.inf)
     with np.errstate(over="ignore"):
@@ -149,4 +169,8 @@ def true_margin(network: Network, word: tuple[int, ...], step: int) -> tuple[flo
             high[right].max() - low[~right].max(initial=-np.inf),
         )
     middle = low / 2 + high / 2
-    return float(np.nextafter(ends[0], -np.inf)), float(np.nextafter(ends[1], np.inf)), int(middle.argmax())
+    return (
+        float(np.nextafter(ends[0], -np.inf)),
+        float(np.nextafter(ends[1], np.inf)),
+        int(middle.argmax()),
+    )

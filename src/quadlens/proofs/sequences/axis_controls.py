@@ -36,7 +36,8 @@ class AxisControls:
         as_drawn: Right when the answer is the digit that `Axis.winner` has at s.
         linear: Right when the attention output is replaced by a linear function of x_i + y_i,
             x_{i-1} + y_{i-1} and the token before the answer.
-        lower_sum_shuffled: The same with x_{i-1} + y_{i-1} of another input; None at the first digit.
+        lower_sum_shuffled: The same with x_{i-1} + y_{i-1} of another input; None at the first
+            digit.
     """
 
     step: int
@@ -50,7 +51,11 @@ class AxisControls:
     def words(self) -> str:
         """Return the controls as sentences."""
         i = self.step
-        read = f"x{i} + y{i}" if self.lower_sum_shuffled is None else f"x{i} + y{i}, x{i - 1} + y{i - 1}"
+        read = (
+            f"x{i} + y{i}"
+            if self.lower_sum_shuffled is None
+            else f"x{i} + y{i}, x{i - 1} + y{i - 1}"
+        )
         told = (
             f"With the other coordinates at their means, s alone gives the right z{i} for "
             f"{percent(self.s_alone)} of {self.inputs:,} random inputs; without s "
@@ -104,14 +109,18 @@ def axis_controls(network: Network, axis: "Axis", inputs: int = INPUTS) -> AxisC
         without_s=right(np.where(on_axis, mean, brought)),
         as_drawn=float((_band(axis, tried) == tried.right).mean()),
         linear=right(_design(network, tried, tried.sums) @ slopes),
-        lower_sum_shuffled=(right(_design(network, tried, shuffled) @ slopes) if shuffled.shape[1] > 1 else None),
+        lower_sum_shuffled=(
+            right(_design(network, tried, shuffled) @ slopes) if shuffled.shape[1] > 1 else None
+        ),
     )
 
 
 def digits_of_tokens(network: Network) -> list[int]:
     """Return the digit of each token; the base for tokens that are none."""
     digits = network.config.task.digits
-    return [digits.index(t) if t in digits else len(digits) for t in range(network.config.d_vocab_out)]
+    return [
+        digits.index(t) if t in digits else len(digits) for t in range(network.config.d_vocab_out)
+    ]
 
 
 def _drawn(network: Network, axis: "Axis", inputs: int, seed: int) -> _Drawn:
@@ -132,7 +141,9 @@ def _drawn(network: Network, axis: "Axis", inputs: int, seed: int) -> _Drawn:
     )
 
 
-def _design(network: Network, drawn: _Drawn, sums: Int[np.ndarray, "n s"]) -> Float[np.ndarray, "n f"]:
+def _design(
+    network: Network, drawn: _Drawn, sums: Int[np.ndarray, "n s"]
+) -> Float[np.ndarray, "n f"]:
     """The sums beside one column per own token."""
     return np.concatenate([sums, np.eye(network.config.d_vocab)[drawn.own]], axis=1)
 

@@ -1,7 +1,8 @@
 """Cells: the words that pass a state and have given letters in a window, everything outside being free.
 
-At a step the window goes from the letter that is asked for to the letter of the query's own token, so that the right
-answer and the own token are functions of the cell. Refining a cell fixes one more letter, below or above its window.
+At a step the window goes from the letter that is asked for to the letter of the query's own token,
+so that the right answer and the own token are functions of the cell. Refining a cell fixes one more
+letter, below or above its window.
 """
 
 from dataclasses import dataclass
@@ -52,7 +53,14 @@ class Cells:
 
     def of(self, at: np.ndarray) -> "Cells":
         """Some of them."""
-        arrays = (self.state[at], self.after[at], self.answer[at], self.N[at], self.E[at], self.letters[at])
+        arrays = (
+            self.state[at],
+            self.after[at],
+            self.answer[at],
+            self.N[at],
+            self.E[at],
+            self.letters[at],
+        )
         return Cells(self.first, self.last, self.own, *arrays)
 
     def refined(self, task: SequenceTask, tables: StepTables, side: str) -> tuple["Cells", Indices]:
@@ -70,7 +78,12 @@ class Cells:
             parent = np.repeat(np.arange(len(self)), table.shape[1])
             letter, states = self.last, self.after[parent]
             letters = np.tile(np.arange(table.shape[1]), len(self))
-            state, after, first, last = self.state[parent], table[states, letters], self.first, self.last + 1
+            state, after, first, last = (
+                self.state[parent],
+                table[states, letters],
+                self.first,
+                self.last + 1,
+            )
             window = np.concatenate([self.letters[parent], letters[:, None]], axis=1)
         N = self.N[parent] + tables.N[letter][self.own, states, letters]
         E = self.E[parent] + tables.E[letter][self.own, states, letters]
@@ -131,7 +144,11 @@ def reached(task: SequenceTask, step: int) -> Reached:
         BadConfig: where there are too many.
     """
     check_window(task, step)
-    (query, asked, right), (first, _), shape = task.steps[step], window(task, step), places_of(task, step)
+    (query, asked, right), (first, _), shape = (
+        task.steps[step],
+        window(task, step),
+        places_of(task, step),
+    )
     columns = np.stack(np.unravel_index(np.arange(int(np.prod(shape))), shape), axis=1)
     place = np.flatnonzero((np.array(task.words_to[first], dtype=object) > 0)[columns[:, 0]])
     states, letters = [columns[place, 0]], columns[place, 1:]
@@ -146,7 +163,9 @@ def reached(task: SequenceTask, step: int) -> Reached:
     return Reached(place, np.stack(states, axis=1), letters, own, at(asked, right))
 
 
-def all_cells(task: SequenceTask, tables: StepTables, step: int) -> tuple[list[Cells], list[Indices]]:
+def all_cells(
+    task: SequenceTask, tables: StepTables, step: int
+) -> tuple[list[Cells], list[Indices]]:
     """Every cell of a step that a word passes, one group per own token; and each one's place in canonical order."""
     (first, last), every = window(task, step), reached(task, step)
     groups, places = [], []

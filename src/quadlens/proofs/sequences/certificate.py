@@ -30,11 +30,13 @@ from quadlens.proofs.sequences.tail import Tail
 from quadlens.proofs.sequences.union import in_union
 
 SequenceVerdict = Literal["CERTIFIED", "WRONG", "PARTLY", "UNPROVED"]
-# Of its certificates: since 4 the statement says that right tokens are not compared with one another.
+# Of its certificates: since 4 the statement says that right tokens are not compared with one
+# another.
 VERSION = 4
 # What is claimed of what is proved, so that a checker that bounds a little worse agrees.
 CLAIMED = 1 - 2.0**-13
-# Of smaller margins half is claimed: what a checker with 80 bits after the point loses is more than that share of them.
+# Of smaller margins half is claimed: what a checker with 80 bits after the point loses is more than
+# that share of them.
 FINE = 2.0**-60
 
 
@@ -69,7 +71,9 @@ class SequenceCertificate(Displayed):
         counts = [step.counted() for step in self.steps]
         least = max(least for least, _ in counts)
         joined = in_union(self.network.task, [list(step.wrong_cells()) for step in self.steps])
-        return max(int(self.is_wrong), least, joined), min(self.inputs, sum(most for _, most in counts))
+        return max(int(self.is_wrong), least, joined), min(
+            self.inputs, sum(most for _, most in counts)
+        )
 
     @property
     def margin_attained(self) -> float | None:
@@ -95,7 +99,9 @@ class SequenceCertificate(Displayed):
     def margin(self) -> Fraction | None:
         """A lower bound of the margin at every step of every input proved right; None where none is."""
         proved = (RIGHT, COUNTED, LINEAR)
-        margins = [leaf.margin for step in self.steps for leaf in step.leaves if leaf.kind in proved]
+        margins = [
+            leaf.margin for step in self.steps for leaf in step.leaves if leaf.kind in proved
+        ]
         if not self.certified_inputs:
             return None
         least = min(margins, default=np.inf)
@@ -121,7 +127,11 @@ class SequenceCertificate(Displayed):
     def wrong(self) -> list[list[Any]]:
         """Inputs proved to be answered wrong, as [input, answered, expected]: the counterexample, if there is one."""
         example = self.counter_example
-        return [] if example is None else [[example["input"], example["answered"], example["expected"]]]
+        return (
+            []
+            if example is None
+            else [[example["input"], example["answered"], example["expected"]]]
+        )
 
     @property
     def counter_example(self) -> dict[str, Any] | None:
@@ -129,14 +139,19 @@ class SequenceCertificate(Displayed):
         if not self.is_wrong:
             return None
         word = self.worst.word
-        return {"input": self.told(word), "answered": self.decoded(word), "expected": self.expected(word)}
+        return {
+            "input": self.told(word),
+            "answered": self.decoded(word),
+            "expected": self.expected(word),
+        }
 
     def told(self, word: tuple[int, ...]) -> list[int]:
         """A word as a reader knows it: two numbers for a sum, otherwise its letters."""
         if self.network.task.name.startswith("add:"):
             base = len(self.network.config.task.digits)
             return [
-                sum(base**i * part for i, part in enumerate(parts)) for parts in zip(*_digits(word, base), strict=True)
+                sum(base**i * part for i, part in enumerate(parts))
+                for parts in zip(*_digits(word, base), strict=True)
             ]
         return list(word)
 
@@ -151,9 +166,15 @@ class SequenceCertificate(Displayed):
         tokens = task.tokens(np.array([word]))
         for query, _, _ in task.steps:
             with np.errstate(all="ignore"):
-                token = int(forward(self.network.weights, tokens[:, : query + 1], query)[0].argmax())
+                token = int(
+                    forward(self.network.weights, tokens[:, : query + 1], query)[0].argmax()
+                )
             answers.append(token)
-            if task.name.startswith("add:") and query + 1 < tokens.shape[1] and token < self.network.config.d_vocab:
+            if (
+                task.name.startswith("add:")
+                and query + 1 < tokens.shape[1]
+                and token < self.network.config.d_vocab
+            ):
                 tokens[0, query + 1] = token
         return answers
 
@@ -170,11 +191,19 @@ class SequenceCertificate(Displayed):
                 "decoding is right: at every step the logit of a right token exceeds that of every token that is not "
                 f"right, by at least {margin_words(self.margin)}."
             )
-        return text if most == 0 else f"{text} At least {least:,} and at most {most:,} inputs are answered wrongly."
+        return (
+            text
+            if most == 0
+            else f"{text} At least {least:,} and at most {most:,} inputs are answered wrongly."
+        )
 
     def _facts(self) -> dict[str, object]:
         margin = "none" if self.margin is None else f"≥ {margin_words(self.margin)}"
-        return {"": self.verdict, "inputs": f"{self.certified_inputs:,} of {self.inputs:,}", "margin": margin}
+        return {
+            "": self.verdict,
+            "inputs": f"{self.certified_inputs:,} of {self.inputs:,}",
+            "margin": margin,
+        }
 
     def summary(self) -> dict[str, Any]:
         """The JSON of `quadlens certify`."""
@@ -187,7 +216,9 @@ class SequenceCertificate(Displayed):
             "certified_inputs": self.certified_inputs,
             "wrong_inputs": list(self.wrong_inputs),
             "accuracy_lower_bound": double_below(Fraction(self.certified_inputs, self.inputs)),
-            "accuracy_upper_bound": double_above(Fraction(self.inputs - self.wrong_inputs[0], self.inputs)),
+            "accuracy_upper_bound": double_above(
+                Fraction(self.inputs - self.wrong_inputs[0], self.inputs)
+            ),
             "counter_example": self.counter_example,
             "margin_lower_bound": double_below(self.margin),
             "margin_attained": self.margin_attained,
@@ -200,8 +231,14 @@ class SequenceCertificate(Displayed):
 
     def to_json(self) -> dict[str, Any]:
         """The certificate; integers and strings only, so that every number is exact."""
-        margin = None if self.margin is None else f"{self.margin.numerator}/{self.margin.denominator}"
-        example = {"input": list(self.worst.word), "step": self.worst.step, "answered": self.worst_margin[2]}
+        margin = (
+            None if self.margin is None else f"{self.margin.numerator}/{self.margin.denominator}"
+        )
+        example = {
+            "input": list(self.worst.word),
+            "step": self.worst.step,
+            "answered": self.worst_margin[2],
+        }
         return {
             "format": "quadlens-certificate",
             "version": VERSION,
@@ -218,16 +255,27 @@ class SequenceCertificate(Displayed):
             "hints": {
                 "bits": HINT_BITS,
                 "basis": [rows.tolist() for rows in self.network.basis],
-                "steps": [step.hints() if isinstance(step, LinearStep) else _step(step) for step in self.steps],
+                "steps": [
+                    step.hints() if isinstance(step, LinearStep) else _step(step)
+                    for step in self.steps
+                ],
             },
             "counter_example": example if self.is_wrong else None,
         }
 
     def to_bytes(self) -> bytes:
         """The file; the same network always gives the same bytes."""
-        return (json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n").encode()
+        return (
+            json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+            + "\n"
+        ).encode()
 
-    def save(self, path: str | Path, tell: Callable[[str], None] = lambda _: None, model: bytes | None = None) -> None:
+    def save(
+        self,
+        path: str | Path,
+        tell: Callable[[str], None] = lambda _: None,
+        model: bytes | None = None,
+    ) -> None:
         """Write the file, whole or not at all, once the checker's first stage, and a short proof, is passed.
 
         Args:
@@ -241,13 +289,17 @@ class SequenceCertificate(Displayed):
         from quadlens.proofs.before_writing import check_before_writing
 
         self.need_claims()
-        check_before_writing(self.to_json(), to_bytes(self.network.weights) if model is None else model, tell)
+        check_before_writing(
+            self.to_json(), to_bytes(self.network.weights) if model is None else model, tell
+        )
         write_atomic(Path(path), self.to_bytes())
 
     def need_claims(self) -> None:
         """Refuse a certificate that claims nothing."""
         if self.verdict == "UNPROVED":
-            raise BadConfig("nothing is proved about this network, so there is no certificate to write")
+            raise BadConfig(
+                "nothing is proved about this network, so there is no certificate to write"
+            )
 
 
 def margin_words(margin: Fraction) -> str:
@@ -306,7 +358,9 @@ def task_words(task: TaskSpec) -> str:
             "zero": " and then a token that is no digit, or the digit 0",
         }
         answer = f"{int(size) + 1} digits of the sum{stops.get(task.stop or '', '')}"
-        return f"adding two numbers of {size} digits in base {len(task.digits)} (the answer: {answer})"
+        return (
+            f"adding two numbers of {size} digits in base {len(task.digits)} (the answer: {answer})"
+        )
     if kind == "cumsum-sign":
         return f"the sign of every running sum of {size} numbers from -{task.largest} to {task.largest}"
     if kind == "max":
@@ -342,7 +396,9 @@ def _decided(network: Network, digest: str, progress: Callable[[str], None]) -> 
     numbers = range(len(network.task.steps))
     progress("bounding what attention brings")
     linear = is_linear(network)
-    steps = tuple(LinearStep(network, i) if linear else StepProof(network, tail, i) for i in numbers)
+    steps = tuple(
+        LinearStep(network, i) if linear else StepProof(network, tail, i) for i in numbers
+    )
     aim = Aim(_first_words(steps))
     for i, step in enumerate(steps):
         progress(f"step {i + 1} of {len(steps)}: {step.size:,} cells")

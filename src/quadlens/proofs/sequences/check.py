@@ -34,8 +34,8 @@ def check(
         certificate: What `certify` returned, or a file.
         model: The model it is about.
         max_seconds: Give up after this, with the verdict TIMEOUT.
-        proved: By the checker that Coq proved sound, which `make proved` builds (page `trust` of the
-            documentation).
+        proved: By the checker that Coq proved sound, which `make proved` builds (page `trust` of
+            the documentation).
         progress: Called about once a second with how long the check has taken, as `print`.
 
     >>> import quadlens
@@ -43,7 +43,9 @@ def check(
     'VERIFIED'
     """
     if not isinstance(certificate, str | Path) and not hasattr(certificate, "verdict"):
-        raise WrongArgument(f"got {kind_of(certificate)}; expected a certificate of certify(), or its file")
+        raise WrongArgument(
+            f"got {kind_of(certificate)}; expected a certificate of certify(), or its file"
+        )
     study = study_of(model)
     with tempfile.TemporaryDirectory() as directory:
         weights, proof = study.file, certificate

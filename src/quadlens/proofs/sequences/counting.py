@@ -1,16 +1,16 @@
 """How many words of cells that no box decides are right, and how many wrong: counted on both sides of a plane.
 
-On the box of some cells of one own token and answer let φ(r) = Σ_k g_k r_k, g being about the margin's gradient where
-the margin is 0. Bounds of margin - φ over the box, in pieces, give two numbers: where φ ≥ `right` the margin is at
-least what is claimed, and where φ ≤ `wrong` it is negative. Head h of a word has r_h = N_h / E_h; with any ρ_h, c_h > 0
-and S_h = g_h · N_h - ρ_h E_h,
+On the box of some cells of one own token and answer let φ(r) = Σ_k g_k r_k, g being about the
+margin's gradient where the margin is 0. Bounds of margin - φ over the box, in pieces, give two
+numbers: where φ ≥ `right` the margin is at least what is claimed, and where φ ≤ `wrong` it is
+negative. Head h of a word has r_h = N_h / E_h; with any ρ_h, c_h > 0 and S_h = g_h · N_h - ρ_h E_h,
 
     φ - Σ_h ρ_h = Σ_h S_h / E_h = T + Σ_h (S_h / E_h) (1 - c_h E_h),     T = Σ_h c_h S_h,
 
-where T has one term per letter. Let |1 - c_h E_h| ≤ δ_h on all words of the cells. Then φ ≥ right if T ≥ right - ρ + e,
-with ρ = Σ_h ρ_h and e = Σ_h δ_h max |g_h · r_h - ρ_h| over the box; or e = δ |right - ρ| where there is one head, since
-then φ - ρ ≥ θ is T ≥ θ c E. Terms of free letters are rounded down to whole bins, and words are counted by the sum of
-bins, exactly.
+where T has one term per letter. Let |1 - c_h E_h| ≤ δ_h on all words of the cells. Then φ ≥ right
+if T ≥ right - ρ + e, with ρ = Σ_h ρ_h and e = Σ_h δ_h max |g_h · r_h - ρ_h| over the box; or e = δ
+|right - ρ| where there is one head, since then φ - ρ ≥ θ is T ≥ θ c E. Terms of free letters are
+rounded down to whole bins, and words are counted by the sum of bins, exactly.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,17 @@ from quadlens.proofs.sequences.attack import margin_gradient, point_margins
 from quadlens.proofs.sequences.cells import Cells
 from quadlens.proofs.sequences.decide import StepProof
 from quadlens.proofs.sequences.interval import Interval
-from quadlens.proofs.sequences.leaves import COUNTED, GRAIN, OPEN, WRONG, Group, Leaf, Plane, bisect, halves
+from quadlens.proofs.sequences.leaves import (
+    COUNTED,
+    GRAIN,
+    OPEN,
+    WRONG,
+    Group,
+    Leaf,
+    Plane,
+    bisect,
+    halves,
+)
 from quadlens.proofs.sequences.reach import holds, shortest_paths
 from quadlens_checker.limits import MAX_BINS
 
@@ -40,10 +50,11 @@ FARTHEST = 2.0**52
 SLACK = 1e-6
 # Denominators below this are as good as none: their inverses would be no numbers.
 TINY = 2.0**-900
-# Sets of cells that are counted at once while looking for where to cut, and in all; what may stay undecided.
+# Sets of cells that are counted at once while looking for where to cut, and in all; what may stay
+# undecided.
 AT_ONCE, MOST_COUNTED, ENOUGH = 32, 1000, 0.02
-# Points on each side along a gradient; rounds of bisection of a box, pieces of one, the share of φ's range that they
-# are for, and the share that is left to a checker.
+# Points on each side along a gradient; rounds of bisection of a box, pieces of one, the share of
+# φ's range that they are for, and the share that is left to a checker.
 ALONG, ROUNDS, MOST_PIECES, SHARP, ROOM = 32, 12, 192, 0.002, 0.001
 
 
@@ -96,7 +107,10 @@ class Counter:
         if key not in self._ranges:
             sides = []
             for head in range(step.network.config.n_heads):
-                E = [table[cells.own, ..., head] for table in (*step.tables.E, step.tables.E_constant)]
+                E = [
+                    table[cells.own, ..., head]
+                    for table in (*step.tables.E, step.tables.E_constant)
+                ]
                 none = [Interval.zeros(*part.shape) for part in E]
                 ends = (E, [-part for part in E])
                 sides.append([shortest_paths(self.task, N, none, np.zeros(1), cells) for N in ends])
@@ -117,12 +131,18 @@ class Counter:
         if not (E[0] > TINY).all():
             return 0, some.words
         scale = 2.0 / (E[0] + E[1])
-        delta = np.maximum(np.abs(1 - scale * E[0]), np.abs(1 - scale * E[1])) * (1 + 2.0**-40) + 2.0**-40
+        delta = (
+            np.maximum(np.abs(1 - scale * E[0]), np.abs(1 - scale * E[1])) * (1 + 2.0**-40)
+            + 2.0**-40
+        )
         if len(at) == 1:
             errors = [float(delta[0]) * abs(theta - at[0]) for theta in (plane.right, plane.wrong)]
         else:
             errors = [float((delta * self._reach(some, slope, at)).sum())] * 2
-        slack = 2.0**-30 * (np.abs(slope).sum() * np.abs(some.box.lo + some.box.hi).max(initial=0) + np.abs(at).sum())
+        slack = 2.0**-30 * (
+            np.abs(slope).sum() * np.abs(some.box.lo + some.box.hi).max(initial=0)
+            + np.abs(at).sum()
+        )
         rho = float(at.sum())
         right, wrong = plane.right - rho + errors[0] + slack, plane.wrong - rho - errors[1] - slack
 
@@ -146,16 +166,31 @@ class Counter:
         }
         high = {n: np.floor((term.hi + SLACK * plane.bin) / plane.bin) for n, term in terms.items()}
         same = all((low[n] == high[n]).all() for n in free)
-        at_least, at_most = (right - window.lo) / plane.bin + SLACK, (wrong - window.hi) / plane.bin - SLACK
-        near = all((np.abs(bins) < FARTHEST).all() for bins in (*low.values(), *high.values(), at_least, at_most))
+        at_least, at_most = (
+            (right - window.lo) / plane.bin + SLACK,
+            (wrong - window.hi) / plane.bin - SLACK,
+        )
+        near = all(
+            (np.abs(bins) < FARTHEST).all()
+            for bins in (*low.values(), *high.values(), at_least, at_most)
+        )
         # Where letters move sums far, and against each other, a checker has no room.
-        if not near or any(sum(np.ptp(bins) for bins in side.values()) >= MAX_BINS - 1 for side in (low, high)):
+        if not near or any(
+            sum(np.ptp(bins) for bins in side.values()) >= MAX_BINS - 1 for side in (low, high)
+        ):
             return 0, some.words
         spread_low = Spread(self.task, low, cells.first, cells.last, self.bits)
-        spread_high = spread_low if same else Spread(self.task, high, cells.first, cells.last, self.bits)
+        spread_high = (
+            spread_low if same else Spread(self.task, high, cells.first, cells.last, self.bits)
+        )
         good, bad, ways = 0, 0, self.task.words_from[cells.last]
-        ends = np.ceil(at_least).astype(np.int64).tolist(), np.floor(at_most).astype(np.int64).tolist()
-        for state, after, least, most in zip(cells.state.tolist(), cells.after.tolist(), *ends, strict=True):
+        ends = (
+            np.ceil(at_least).astype(np.int64).tolist(),
+            np.floor(at_most).astype(np.int64).tolist(),
+        )
+        for state, after, least, most in zip(
+            cells.state.tolist(), cells.after.tolist(), *ends, strict=True
+        ):
             good += spread_low.from_on(state, after, least)
             words = self.task.words_to[cells.first][state] * ways
             bad += words - spread_high.from_on(state, after, most - seen + 1)
@@ -167,7 +202,9 @@ class Counter:
         """No |g_h · r_h - ρ_h| over the box is larger."""
         ends = np.stack([slope * some.box.lo, slope * some.box.hi])
         heads = self.step.network.heads
-        low, high = (np.bincount(heads, end, len(at)) - at for end in (ends.min(axis=0), ends.max(axis=0)))
+        low, high = (
+            np.bincount(heads, end, len(at)) - at for end in (ends.min(axis=0), ends.max(axis=0))
+        )
         return np.maximum(np.abs(low), np.abs(high)) * (1 + 2.0**-40)
 
 
@@ -175,10 +212,20 @@ class Spread:
     """Words by the sum of their free letters' bins: one integer per state, `bits` bits to a bin."""
 
     def __init__(
-        self, task: SequenceTask, bins: dict[int, Float[np.ndarray, "s a"]], first: int, last: int, bits: int
+        self,
+        task: SequenceTask,
+        bins: dict[int, Float[np.ndarray, "s a"]],
+        first: int,
+        last: int,
+        bits: int,
     ) -> None:
         """Of the letters before `first` and from `last` on."""
-        self.bits, self.offset, self.bins, self._sums = bits, 0, 1, dict[tuple[int, int], list[int]]()
+        self.bits, self.offset, self.bins, self._sums = (
+            bits,
+            0,
+            1,
+            dict[tuple[int, int], list[int]](),
+        )
         low, up = {0: 1}, dict.fromkeys(range(task.states[-1]), 1)
         for letter in range(first):
             after: dict[int, int] = {}
@@ -193,12 +240,16 @@ class Spread:
             up = before
         self.low, self.up = low, up
 
-    def _edges(self, task: SequenceTask, letter: int, bins: Float[np.ndarray, "s a"]) -> list[list[int]]:
+    def _edges(
+        self, task: SequenceTask, letter: int, bins: Float[np.ndarray, "s a"]
+    ) -> list[list[int]]:
         """(state before, state after, bins, how many letters)."""
         smallest = int(bins.min())
         self.offset, self.bins = self.offset + smallest, self.bins + int(bins.max()) - smallest
         states = np.broadcast_to(np.arange(len(bins))[:, None], bins.shape)
-        rows = np.stack([states, task.next[letter], bins.astype(np.int64) - smallest], axis=2).reshape(-1, 3)
+        rows = np.stack(
+            [states, task.next[letter], bins.astype(np.int64) - smallest], axis=2
+        ).reshape(-1, 3)
         edges, many = np.unique(rows, axis=0, return_counts=True)
         return np.concatenate([edges, many[:, None]], axis=1).tolist()
 
@@ -221,7 +272,10 @@ def planes(some: list[Some], target: float) -> list[Plane]:
     step = some[0].step
     network = step.network
     boxes = Interval.stack([subset.box for subset in some])
-    own, answers = np.array([subset.group.cells.own for subset in some]), np.array([subset.answer for subset in some])
+    own, answers = (
+        np.array([subset.group.cells.own for subset in some]),
+        np.array([subset.answer for subset in some]),
+    )
     slope, points = np.empty(boxes.shape), np.empty(boxes.shape)
     for i, subset in enumerate(some):
         points[i], slope[i] = _crossing(subset)
@@ -230,9 +284,23 @@ def planes(some: list[Some], target: float) -> list[Plane]:
     right, wrong = _sides(step, boxes, own, answers, slope, target)
     fitted = []
     for i in range(len(some)):
-        at = np.rint(np.bincount(network.heads, slope[i] * points[i], network.config.n_heads) / GRAIN) * GRAIN
+        at = (
+            np.rint(
+                np.bincount(network.heads, slope[i] * points[i], network.config.n_heads) / GRAIN
+            )
+            * GRAIN
+        )
         ends = np.ceil(right[i] / GRAIN) * GRAIN + GRAIN, np.floor(wrong[i] / GRAIN) * GRAIN - GRAIN
-        fitted.append(Plane(tuple(slope[i].tolist()), tuple(at.tolist()), float(ends[0]), float(ends[1]), 0.0, (0, 0)))
+        fitted.append(
+            Plane(
+                tuple(slope[i].tolist()),
+                tuple(at.tolist()),
+                float(ends[0]),
+                float(ends[1]),
+                0.0,
+                (0, 0),
+            )
+        )
     return fitted
 
 
@@ -281,9 +349,13 @@ def _sides(
         at = _at_points(step, own[owner], pieces.middle, answers[owner])
         np.maximum.at(aim_right, owner[at < target], middle[at < target])
         np.minimum.at(aim_wrong, owner[at >= 0], middle[at >= 0])
-        needs = np.where(plain.low >= target, -np.inf, np.minimum(target - tilted.low, phi.hi + GRAIN))
+        needs = np.where(
+            plain.low >= target, -np.inf, np.minimum(target - tilted.low, phi.hi + GRAIN)
+        )
         allows = np.where(plain.high < 0, np.inf, np.maximum(-tilted.high, phi.lo) - GRAIN)
-        left = (needs > aim_right[owner] + sharp[owner]) | (allows < aim_wrong[owner] - sharp[owner])
+        left = (needs > aim_right[owner] + sharp[owner]) | (
+            allows < aim_wrong[owner] - sharp[owner]
+        )
         left &= np.bincount(owner, minlength=n)[owner] * 2 <= MOST_PIECES
         left &= turn < ROUNDS
         np.maximum.at(right, owner[~left], needs[~left])
@@ -291,10 +363,12 @@ def _sides(
         if not left.any():
             break
         pieces, owner = bisect(pieces[left], tilted.influence[left]), np.tile(owner[left], 2)
-    # A right piece asks for nothing, a wrong one allows everything: what is beyond the whole box is as good. A checker
-    # that bounds a little worse is left some room.
+    # A right piece asks for nothing, a wrong one allows everything: what is beyond the whole box is
+    # as good. A checker that bounds a little worse is left some room.
     room = ROOM * (whole.hi - whole.lo)
-    return np.clip(right + room, whole.lo, whole.hi + GRAIN), np.clip(wrong - room, whole.lo - GRAIN, whole.hi)
+    return np.clip(right + room, whole.lo, whole.hi + GRAIN), np.clip(
+        wrong - room, whole.lo - GRAIN, whole.hi
+    )
 
 
 def _phi(boxes: Interval, slope: Float[np.ndarray, "n k"]) -> Interval:
@@ -303,12 +377,17 @@ def _phi(boxes: Interval, slope: Float[np.ndarray, "n k"]) -> Interval:
 
 
 def _at_points(
-    step: StepProof, own: Int[np.ndarray, " n"], points: Float[np.ndarray, "n k"], answers: Int[np.ndarray, " n"]
+    step: StepProof,
+    own: Int[np.ndarray, " n"],
+    points: Float[np.ndarray, "n k"],
+    answers: Int[np.ndarray, " n"],
 ) -> Float[np.ndarray, " n"]:
     margins = np.empty(len(own))
     for token in np.unique(own).tolist():
         at = own == token
-        margins[at] = point_margins(step.network, step.tables.stream.middle[token], points[at], answers[at])
+        margins[at] = point_margins(
+            step.network, step.tables.stream.middle[token], points[at], answers[at]
+        )
     return margins
 
 
@@ -330,7 +409,13 @@ def count_open(steps: Sequence[StepProof], target: float) -> None:
                 gap, least = gap + words[1] - words[0], least + words[0]
         tried += len(todo)
         todo = []
-        while heap and heap[0][0] < 0 and len(todo) < 2 * AT_ONCE and tried < MOST_COUNTED and gap > ENOUGH * least:
+        while (
+            heap
+            and heap[0][0] < 0
+            and len(todo) < 2 * AT_ONCE
+            and tried < MOST_COUNTED
+            and gap > ENOUGH * least
+        ):
             if is_over():
                 break
             minus, _, subset, plane = heappop(heap)
@@ -382,19 +467,30 @@ def _open(step: StepProof) -> list[Some]:
 def _leaf(some: Some, plane: Plane | None, target: float) -> None:
     """Put the cells in a leaf of their own: counted by a plane, or open."""
     step, group, box = some.step, some.group, some.box
-    kind, ends = (OPEN, np.zeros((0, 2))) if plane is None else (COUNTED, np.stack([box.lo, box.hi], axis=1))
+    kind, ends = (
+        (OPEN, np.zeros((0, 2))) if plane is None else (COUNTED, np.stack([box.lo, box.hi], axis=1))
+    )
     group.leaf[some.members] = len(step.leaves)
-    step.leaves.append(Leaf(kind, step.tables.own[group.cells.own], some.answer, ends, target, plane))
+    step.leaves.append(
+        Leaf(kind, step.tables.own[group.cells.own], some.answer, ends, target, plane)
+    )
 
 
 def _halves(some: Some, slope: tuple[float, ...] | None) -> list[Some]:
     """Two sets of cells, apart along the coordinate that moves the margin most."""
     step, group = some.step, some.group
-    margins = step.tail.margins(step.tables.stream[[group.cells.own]], some.box[None], np.array([some.answer]))
-    return [Some(step, group, half, slope) for half in halves(group.boxes, some.members, margins.influence[0])]
+    margins = step.tail.margins(
+        step.tables.stream[[group.cells.own]], some.box[None], np.array([some.answer])
+    )
+    return [
+        Some(step, group, half, slope)
+        for half in halves(group.boxes, some.members, margins.influence[0])
+    ]
 
 
-def _parts(some: Some, target: float, slope: tuple[float, ...] | None) -> tuple[list[Some] | None, int]:
+def _parts(
+    some: Some, target: float, slope: tuple[float, ...] | None
+) -> tuple[list[Some] | None, int]:
     """Two halves; or of a single cell the children that are not decided, and how many words of the others are wrong.
 
     None where nothing is free.
@@ -412,7 +508,9 @@ def _parts(some: Some, target: float, slope: tuple[float, ...] | None) -> tuple[
     group.leaf[i] = -1
     hard = np.array(step.by_boxes(child, target), dtype=np.int64)
     wrong = np.array([leaf.kind == WRONG for leaf in step.leaves] + [False])[child.leaf]
-    return [Some(step, child, hard, slope)] if len(hard) else [], Some(step, child, np.flatnonzero(wrong)).words
+    return [Some(step, child, hard, slope)] if len(hard) else [], Some(
+        step, child, np.flatnonzero(wrong)
+    ).words
 
 
 def _counted(counter: Counter, todo: list[Some], target: float) -> list[tuple[Some, Plane | None]]:
@@ -421,7 +519,11 @@ def _counted(counter: Counter, todo: list[Some], target: float) -> list[tuple[So
     counted: list[tuple[Some, Plane | None]] = []
     for i in range(0, len(todo), AT_ONCE):
         chunk = todo[i : i + AT_ONCE]
-        again = [Some(subset.step, subset.group, subset.members) for subset in chunk if subset.slope is not None]
+        again = [
+            Some(subset.step, subset.group, subset.members)
+            for subset in chunk
+            if subset.slope is not None
+        ]
         fitted = zip([*chunk, *again], planes([*chunk, *again], target), strict=True)
         tried = [_with_counts(counter, some, plane) for some, plane in fitted]
         fresh = iter(tried[len(chunk) :])
@@ -447,6 +549,8 @@ def _with_counts(counter: Counter, some: Some, plane: Plane) -> Plane | None:
     if words == (0, some.words):
         return None
     leaf = np.zeros(len(some.members), dtype=np.int64)
-    if not holds(step.network.task, step.tables, some.cells, step.network.heads, leaf, some.box[None]).all():
+    if not holds(
+        step.network.task, step.tables, some.cells, step.network.heads, leaf, some.box[None]
+    ).all():
         return None
     return plane._replace(bin=float(size), words=words)

@@ -1,10 +1,10 @@
 """Every cell of a step is right, wrong or open: boxes found, proved, merged into leaves, refined where need be.
 
-Leaves come top down: all cells of one own token and answer in one box; where the margin over it is not proved the cells
-are split in two, down to single cells, whose box is bisected. What is left is attacked, counted on both sides of a
-plane where that may show every word to be right, and then refined by one more letter. What is claimed is proved of the
-leaf alone: every cell is in its box (`reach.holds`), and the margin holds on it (`tail`), or beyond its plane
-(`counting`).
+Leaves come top down: all cells of one own token and answer in one box; where the margin over it is
+not proved the cells are split in two, down to single cells, whose box is bisected. What is left is
+attacked, counted on both sides of a plane where that may show every word to be right, and then
+refined by one more letter. What is claimed is proved of the leaf alone: every cell is in its box
+(`reach.holds`), and the margin holds on it (`tail`), or beyond its plane (`counting`).
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +19,17 @@ from quadlens.base.long_work import is_over, tell
 from quadlens.proofs.sequences.attack import Found, attack, point_margins
 from quadlens.proofs.sequences.cells import Cells, all_cells, places_of
 from quadlens.proofs.sequences.interval import Interval
-from quadlens.proofs.sequences.leaves import GRAIN, OPEN, RIGHT, WRONG, Group, Leaf, Proposal, bisect, halves
+from quadlens.proofs.sequences.leaves import (
+    GRAIN,
+    OPEN,
+    RIGHT,
+    WRONG,
+    Group,
+    Leaf,
+    Proposal,
+    bisect,
+    halves,
+)
 from quadlens.proofs.sequences.reach import holds, search
 from quadlens.proofs.sequences.tables import Network, StepTables, check_finite
 from quadlens.proofs.sequences.tail import Tail
@@ -32,7 +42,8 @@ MOST_CELLS, CROWDED = 200_000, 0.2
 ROOM_WHERE_WRONG = 30_000
 # Cells of each step that are attacked, and hard ones of a group that planes are tried on.
 ATTACKED, TILTED = 6, 24
-# Share of the smallest margin found that proofs aim at, and what they aim at where an input is wrong.
+# Share of the smallest margin found that proofs aim at, and what they aim at where an input is
+# wrong.
 AIM, LEAST_AIM = 0.96, 2.0**-10
 # What is claimed, and proofs aim at, where every token is right.
 NOTHING_WRONG = 1.0
@@ -65,7 +76,9 @@ class Aim:
         """The margin to be proved."""
         if self.is_wrong:
             return LEAST_AIM
-        return max(SMALLEST, AIM * self.worst.margin) if self.worst.margin < np.inf else NOTHING_WRONG
+        return (
+            max(SMALLEST, AIM * self.worst.margin) if self.worst.margin < np.inf else NOTHING_WRONG
+        )
 
     @property
     def room(self) -> int:
@@ -89,7 +102,9 @@ class StepProof:
         check_finite(network.task.name, number, parts)
         self.leaves: list[Leaf] = []
         groups, places = all_cells(network.task, self.tables, number)
-        self.groups = [self.group(cells, place) for cells, place in zip(groups, places, strict=True)]
+        self.groups = [
+            self.group(cells, place) for cells, place in zip(groups, places, strict=True)
+        ]
         self.size = sum(len(group.cells) for group in self.groups)
         self.places = prod(places_of(network.task, number))
 
@@ -97,7 +112,9 @@ class StepProof:
         """Cells with their boxes, and no leaf yet."""
         low, high = search(self.network.task, self.tables, cells, self.network.heads)
         pad = 1e-10 * (np.abs(low) + np.abs(high) + (high - low)) + 2 * GRAIN
-        boxes = Interval(np.floor((low - pad) / GRAIN) * GRAIN, np.ceil((high + pad) / GRAIN) * GRAIN)
+        boxes = Interval(
+            np.floor((low - pad) / GRAIN) * GRAIN, np.ceil((high + pad) / GRAIN) * GRAIN
+        )
         return Group(cells, boxes, np.full(len(cells), -1), place=place)
 
     def attacks(self) -> Iterator[Found]:
@@ -109,7 +126,9 @@ class StepProof:
             ranked += [(float(margins[i]), group, int(i)) for i in np.argsort(margins)[:ATTACKED]]
         ranked.sort(key=itemgetter(0))
         for _, group, i in ranked[:ATTACKED]:
-            yield attack(self.network, self.tables, self.number, group.cells, i, group.boxes.middle[i])
+            yield attack(
+                self.network, self.tables, self.number, group.cells, i, group.boxes.middle[i]
+            )
 
     def by_boxes(self, group: Group, target: float) -> list[int]:
         """Give leaves to the cells that boxes decide, together or each by itself; the others."""
@@ -144,7 +163,9 @@ class StepProof:
         slope = self.tail.margins(self.tables.stream[np.full(len(at), own)], boxes, answers).slope
         low, _ = self._corners(own, boxes, slope, answers)
         for i in at[np.argsort(low, kind="stable")[:ATTACKED]].tolist():
-            yield attack(self.network, self.tables, self.number, group.cells, i, group.boxes.middle[i])
+            yield attack(
+                self.network, self.tables, self.number, group.cells, i, group.boxes.middle[i]
+            )
 
     def _refined(self, group: Group, hard: list[int], aim: Aim) -> list[Group]:
         """The children of these cells, in one group; none, but leaves, where nothing is free or no room is left."""
@@ -175,7 +196,9 @@ class StepProof:
         if not proposals:
             return hard
         members = np.concatenate([proposal.members for proposal in proposals])
-        leaf = np.repeat(np.arange(len(proposals)), [len(proposal.members) for proposal in proposals])
+        leaf = np.repeat(
+            np.arange(len(proposals)), [len(proposal.members) for proposal in proposals]
+        )
         boxes = Interval.stack([proposal.box for proposal in proposals])
         task, heads = self.network.task, self.network.heads
         proved = holds(task, self.tables, group.cells.of(members), heads, leaf, boxes)
@@ -204,10 +227,16 @@ class StepProof:
                 for number, members in queue:
                     by_group[number][1].extend(members.tolist())
                 break
-            hulls = Interval.stack([groups[number].boxes.hull(members) for number, members in queue])
+            hulls = Interval.stack(
+                [groups[number].boxes.hull(members) for number, members in queue]
+            )
             cells = [groups[number].cells for number, _ in queue]
-            answers = np.array([of.answer[members[0]] for of, (_, members) in zip(cells, queue, strict=True)])
-            margins = self.tail.margins(self.tables.stream[[of.own for of in cells]], hulls, answers)
+            answers = np.array(
+                [of.answer[members[0]] for of, (_, members) in zip(cells, queue, strict=True)]
+            )
+            margins = self.tail.margins(
+                self.tables.stream[[of.own for of in cells]], hulls, answers
+            )
             again = []
             for i, (number, members) in enumerate(queue):
                 proposals, hard = by_group[number]
@@ -222,7 +251,9 @@ class StepProof:
             queue = again
         return by_group
 
-    def _bisected(self, group: Group, hard: list[int], target: float) -> tuple[list[Proposal], list[int]]:
+    def _bisected(
+        self, group: Group, hard: list[int], target: float
+    ) -> tuple[list[Proposal], list[int]]:
         """The single cells whose box is decided in pieces, all right or all wrong; and the others."""
         n, cells = len(hard), group.cells
         if not hard or not len(self.network.heads):
@@ -235,7 +266,9 @@ class StepProof:
                 alive[owner] = False
                 break
             answers = cells.answer[np.array(hard)[owner]]
-            margins = self.tail.margins(self.tables.stream[np.full(len(owner), cells.own)], pieces, answers)
+            margins = self.tail.margins(
+                self.tables.stream[np.full(len(owner), cells.own)], pieces, answers
+            )
             right, wrong = margins.low >= target, margins.high < 0
             kinds[RIGHT][owner[right]], kinds[WRONG][owner[wrong]] = True, True
             np.minimum.at(least, owner[right], margins.low[right])
@@ -251,19 +284,29 @@ class StepProof:
                 break
             pieces, owner = bisect(pieces[left], margins.influence[left]), np.tile(owner[left], 2)
         proposals = [
-            Proposal(np.array([hard[i]]), RIGHT if kinds[RIGHT][i] else WRONG, group.boxes[hard[i]], float(least[i]))
+            Proposal(
+                np.array([hard[i]]),
+                RIGHT if kinds[RIGHT][i] else WRONG,
+                group.boxes[hard[i]],
+                float(least[i]),
+            )
             for i in np.flatnonzero(alive)
         ]
         return proposals, [hard[i] for i in np.flatnonzero(~alive)]
 
     def _corners(
-        self, own: int, pieces: Interval, slope: Float[np.ndarray, "n k"], answers: Int[np.ndarray, " n"]
+        self,
+        own: int,
+        pieces: Interval,
+        slope: Float[np.ndarray, "n k"],
+        answers: Int[np.ndarray, " n"],
     ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
         """About the margins at the corners where they are smallest and largest: what no bisection would overcome."""
         stream = self.tables.stream.middle[own]
         ends = ((pieces.lo, pieces.hi), (pieces.hi, pieces.lo))
         low, high = (
-            point_margins(self.network, stream, np.where(slope > 0, up_to, down_to), answers) for up_to, down_to in ends
+            point_margins(self.network, stream, np.where(slope > 0, up_to, down_to), answers)
+            for up_to, down_to in ends
         )
         return low, high
 
@@ -311,7 +354,9 @@ class StepProof:
         for group in self.all_groups():
             cells, settled = group.cells, np.flatnonzero(group.leaf >= 0)
             pairs, many = np.unique(
-                np.stack([group.leaf[settled], cells.state[settled]], axis=1), axis=0, return_counts=True
+                np.stack([group.leaf[settled], cells.state[settled]], axis=1),
+                axis=0,
+                return_counts=True,
             )
             for (leaf, state), n in zip(pairs.tolist(), many.tolist(), strict=True):
                 words[leaf] += n * task.words_to[cells.first][state] * task.words_from[cells.last]

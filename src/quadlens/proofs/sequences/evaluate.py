@@ -12,7 +12,8 @@ from quadlens.network.sequence_forward import forward, sequence_config
 from quadlens.network.sequence_task import SEED, expand, sample_words
 from quadlens.network.weights import Weights
 
-# Words that are tried: all of them up to the first number, else so many as people who publish adders try.
+# Words that are tried: all of them up to the first number, else so many as people who publish
+# adders try.
 MOST, SAMPLE = 20_000, 10_010
 MAX_WRONG = 100
 
@@ -42,10 +43,16 @@ class SequenceEvaluation(Displayed):
     seed: int | None
 
     def _facts(self) -> dict[str, object]:
-        return {"task": self.task, "correct": f"{self.correct:,} of {self.tried:,} tried", "inputs": f"{self.inputs:,}"}
+        return {
+            "task": self.task,
+            "correct": f"{self.correct:,} of {self.tried:,} tried",
+            "inputs": f"{self.inputs:,}",
+        }
 
 
-def evaluate_sequence(model: Weights, sample: int | None = None, seed: int = SEED) -> SequenceEvaluation:
+def evaluate_sequence(
+    model: Weights, sample: int | None = None, seed: int = SEED
+) -> SequenceEvaluation:
     """Try every word, or a sample; each step is asked with the right answers before it."""
     task = expand(sequence_config(model))
     everything = sample is None and task.inputs <= MOST

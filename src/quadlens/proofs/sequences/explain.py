@@ -1,8 +1,9 @@
 """What a network on sequences does: what each step reads, with which weight, and what the number that it reads means.
 
-Weights of attention are bounded over all inputs: with E_l what the positions of letter l add to the denominator, the
-share of l is E_l / Σ E, at least min E_l / (min E_l + Σ_{others} max E), and at most the same with min and max swapped.
-The others are added up by themselves: to take E_l off the whole would cancel where it is nearly all of it.
+Weights of attention are bounded over all inputs: with E_l what the positions of letter l add to the
+denominator, the share of l is E_l / Σ E, at least min E_l / (min E_l + Σ_{others} max E), and at
+most the same with min and max swapped. The others are added up by themselves: to take E_l off the
+whole would cancel where it is nearly all of it.
 """
 
 from dataclasses import asdict, dataclass
@@ -56,7 +57,8 @@ class StepReading:
         step: Its number, from 0.
         asked: What it answers, as `z3`.
         read_at: The position whose stream it reads, as `z2`.
-        shares: Of each head, the letters that get most, largest first, and what is left for all others together.
+        shares: Of each head, the letters that get most, largest first, and what is left for all
+            others together.
     """
 
     step: int
@@ -97,11 +99,12 @@ class Axis:
         per_sum_before: The same per unit of x_{i-1} + y_{i-1}; None at the first digit.
         r2: Of that fit.
         own: The tokens that the own position may have, one row of the tables below each.
-        low: Where s begins for each value of x_i + y_i + carry, [own, value]; infinite where there is none.
+        low: Where s begins for each value of x_i + y_i + carry, [own, value]; infinite where there
+            is none.
         high: Where it ends.
         points: s along the axis.
-        winner: The digit with the largest logit there, [own, point]; the other coordinates follow s from the mean of
-            one value's cells to the next's.
+        winner: The digit with the largest logit there, [own, point]; the other coordinates follow s
+            from the mean of one value's cells to the next's.
         coordinate: Which coordinate of what attention brings s is.
     """
 
@@ -121,16 +124,22 @@ class Axis:
     def overlapping(self) -> int:
         """How many pairs of intervals with the same own token and different right digits overlap."""
         right = np.arange(self.low.shape[1]) % ((self.low.shape[1]) // 2)
-        meet = (self.low[:, :, None] <= self.high[:, None]) & (self.low[:, None] <= self.high[:, :, None])
+        meet = (self.low[:, :, None] <= self.high[:, None]) & (
+            self.low[:, None] <= self.high[:, :, None]
+        )
         return int((meet & (right[:, None] < right)).sum())
 
     def words(self) -> str:
         """What s is."""
         i = self.step
         before = (
-            "" if self.per_sum_before is None else f" and by {self.per_sum_before:.3g} per unit of x{i - 1} + y{i - 1}"
+            ""
+            if self.per_sum_before is None
+            else f" and by {self.per_sum_before:.3g} per unit of x{i - 1} + y{i - 1}"
         )
-        pairs = "no two intervals" if not self.overlapping else f"{self.overlapping} pairs of intervals"
+        pairs = (
+            "no two intervals" if not self.overlapping else f"{self.overlapping} pairs of intervals"
+        )
         return (
             f"Of the answer z{i}, {percent(self.share, 1, 'down')} of the variance of what attention brings lies along "
             f"one axis, s. There s changes by {self.per_sum:.3g} per unit of x{i} + y{i}{before} (least squares over "
@@ -183,7 +192,11 @@ class SequenceExplanation(Displayed):
         """None, as of every network that does not answer pairs."""
 
     def _facts(self) -> dict[str, object]:
-        return {"task": self.network.task.name, "inputs": f"{self.network.task.inputs:,}", "steps": len(self.steps)}
+        return {
+            "task": self.network.task.name,
+            "inputs": f"{self.network.task.inputs:,}",
+            "steps": len(self.steps),
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON view."""
@@ -210,7 +223,9 @@ def explain_sequence(weights: Weights) -> SequenceExplanation:
     """What each step of a network on sequences reads, and what the number that it reads means."""
     network = Network(weights)
     with np.errstate(all="ignore"):  # a bound that is no number is the widest there is
-        return SequenceExplanation(network, tuple(_reading(network, step) for step in range(len(network.task.steps))))
+        return SequenceExplanation(
+            network, tuple(_reading(network, step) for step in range(len(network.task.steps)))
+        )
 
 
 def _reading(network: Network, step: int) -> StepReading:
@@ -230,7 +245,11 @@ def _reading(network: Network, step: int) -> StepReading:
             if words and b >= LISTED
         ]
         shares.append(tuple(sorted(listed, key=lambda share: -share.high)))
-    asked = position_name(network, query + 1) if query + 1 < len(task.positions) else f"of letter {letter}"
+    asked = (
+        position_name(network, query + 1)
+        if query + 1 < len(task.positions)
+        else f"of letter {letter}"
+    )
     return StepReading(step, asked, position_name(network, query), tuple(shares))
 
 
@@ -243,7 +262,10 @@ def shares_of_parts(parts: Interval) -> Interval:
     """Bounds of each part's share of their sum, [part, …]: 0 … 1 where a number is none."""
     with np.errstate(all="ignore"):
         others = _sums_before(parts) + _sums_before(parts[::-1])[::-1]
-        least, most = np.maximum(down(parts.hi + np.maximum(others.lo, 0.0)), 0.0), up(parts.lo + others.hi)
+        least, most = (
+            np.maximum(down(parts.hi + np.maximum(others.lo, 0.0)), 0.0),
+            up(parts.lo + others.hi),
+        )
         low = np.maximum(down(parts.lo / most), 0.0)
         high = np.where(least > 0, np.minimum(up(parts.hi / least), 1.0), 1.0)
     return Interval(np.where(np.isnan(low), 0.0, low), np.where(np.isnan(high), 1.0, high))
@@ -301,10 +323,17 @@ def axis_of(network: Network, step: int, points: int = 1200) -> Axis | None:
     line = np.linspace(low.min() - edge, high.max() + edge, points)
     winner = []
     for cells, value, (below, above) in zip(groups, by_cell, ends, strict=True):
-        means = np.stack([((below + above) / 2)[value == digit_sum].mean(axis=0) for digit_sum in np.unique(value)])
+        means = np.stack(
+            [
+                ((below + above) / 2)[value == digit_sum].mean(axis=0)
+                for digit_sum in np.unique(value)
+            ]
+        )
         at = _along(line, means[means[:, widest].argsort()], widest)
         winner.append(
-            after_attention(network.weights, tables.stream.middle[cells.own] + at @ network.rows).argmax(axis=1)
+            after_attention(
+                network.weights, tables.stream.middle[cells.own] + at @ network.rows
+            ).argmax(axis=1)
         )
     return Axis(
         step=step,
@@ -334,7 +363,9 @@ def _values(task: Any, cells: Cells, letter: int, base: int) -> Int[np.ndarray, 
     return _digit_sums(cells, letter - cells.first, base)[:, -1] + carry
 
 
-def _along(line: Float[np.ndarray, " point"], nodes: Float[np.ndarray, "node k"], widest: int) -> np.ndarray:
+def _along(
+    line: Float[np.ndarray, " point"], nodes: Float[np.ndarray, "node k"], widest: int
+) -> np.ndarray:
     """All coordinates where s is on the line: from node to node, and straight on beyond the first and the last."""
     after = np.clip(np.searchsorted(nodes[:, widest], line), 1, len(nodes) - 1)
     left, right = nodes[after - 1], nodes[after]

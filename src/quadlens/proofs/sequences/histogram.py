@@ -1,8 +1,9 @@
 """The words of some cells as a small automaton, over which sums of one term per letter are minimised and counted.
 
-States with the same future are one: the largest of ten tokens has 64 states, but of words whose largest is m it only
-matters whether m was seen. Words are counted by their sum in whole steps, exactly: a histogram is one integer with
-`bits` bits per bin, so that a letter is a shift and an addition.
+States with the same future are one: the largest of ten tokens has 64 states, but of words whose
+largest is m it only matters whether m was seen. Words are counted by their sum in whole steps,
+exactly: a histogram is one integer with `bits` bits per bin, so that a letter is a shift and an
+addition.
 """
 
 from typing import NamedTuple
@@ -13,7 +14,8 @@ from jaxtyping import Float, Int
 from quadlens.network.sequence_task import SequenceTask
 from quadlens.proofs.sequences.interval import down
 
-# Of one kind of states before a letter: the kind after it, and the symbols that lead there, one per letter.
+# Of one kind of states before a letter: the kind after it, and the symbols that lead there, one per
+# letter.
 Edge = tuple[int, Int[np.ndarray, " _"]]
 Numbers = tuple[Int[np.ndarray, "_ _"], ...]
 
@@ -31,11 +33,19 @@ class Paths(NamedTuple):
 
     def used(self) -> list[Int[np.ndarray, " _"]]:
         """The symbols of each letter that some word has."""
-        return [np.unique(np.concatenate([there for edges in level for _, there in edges])) for level in self.levels]
+        return [
+            np.unique(np.concatenate([there for edges in level for _, there in edges]))
+            for level in self.levels
+        ]
 
 
 def paths(
-    task: SequenceTask, symbols: Numbers, first: int, last: int, start: int, ends: frozenset[int] | None
+    task: SequenceTask,
+    symbols: Numbers,
+    first: int,
+    last: int,
+    start: int,
+    ends: frozenset[int] | None,
 ) -> Paths:
     """The words from a state before letter `first` to one of some states before letter `last`, or to any (None)."""
     kind = np.full(task.states[last], -1 if ends is not None else 0)
@@ -72,7 +82,9 @@ def least(words: Paths, terms: list[Float[np.ndarray, "_ c"]]) -> Float[np.ndarr
 
 def count_negative(words: Paths, steps: list[list[int]], bits: int) -> int:
     """How many words have a negative sum of steps, exactly; there are fewer than 2^bits - 1 words."""
-    smallest = [min(step[n] for n in used.tolist()) for step, used in zip(steps, words.used(), strict=True)]
+    smallest = [
+        min(step[n] for n in used.tolist()) for step, used in zip(steps, words.used(), strict=True)
+    ]
     top = -1 - sum(smallest)
     if top < 0:
         return 0

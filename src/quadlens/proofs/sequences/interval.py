@@ -1,10 +1,11 @@
 """Arrays of intervals in float64, rounded outwards.
 
-Theorem. Every operation below returns intervals that hold what it would be on any true values in the operands.
-Each end is one IEEE operation rounded to nearest, or a sum of such (`@`, `sum`), and is then moved outwards by at least
-its rounding error: for one operation by 2^-51 of its size and 2^-1060, which is more than u = 2^-53 of it, more than
-what the move itself is rounded by, and more than underflow takes. What is not a number proves nothing: every
-comparison with it is false. `enclosed.py` says what is assumed of the machine.
+Theorem. Every operation below returns intervals that hold what it would be on any true values in
+the operands. Each end is one IEEE operation rounded to nearest, or a sum of such (`@`, `sum`), and
+is then moved outwards by at least its rounding error: for one operation by 2^-51 of its size and
+2^-1060, which is more than u = 2^-53 of it, more than what the move itself is rounded by, and more
+than underflow takes. What is not a number proves nothing: every comparison with it is false.
+`enclosed.py` says what is assumed of the machine.
 """
 
 from collections.abc import Sequence
@@ -55,7 +56,9 @@ class Interval:
     @classmethod
     def stack(cls, parts: "Sequence[Interval]", axis: int = 0) -> "Interval":
         """Intervals of one shape along a new axis."""
-        return cls(*(np.stack([getattr(part, end) for part in parts], axis=axis) for end in ("lo", "hi")))
+        return cls(
+            *(np.stack([getattr(part, end) for part in parts], axis=axis) for end in ("lo", "hi"))
+        )
 
     @classmethod
     def of_balls(cls, balls: Any) -> "Interval":
@@ -98,7 +101,8 @@ class Interval:
     def __matmul__(self, matrix: Array) -> "Interval":
         """Times a matrix of floats that were rounded at most four times, n terms to a sum.
 
-        The middles' product is within γ_n |x| |W| in any order, and the matrix within 4.01 u |W| of the true one.
+        The middles' product is within γ_n |x| |W| in any order, and the matrix within 4.01 u |W| of
+        the true one.
         """
         n, size = self.shape[-1], np.abs(matrix)
         middle = self.middle
@@ -111,7 +115,13 @@ class Interval:
     def sum(self, axis: int) -> "Interval":
         """The sum along an axis, which stays, of length 1."""
         n = self.shape[axis]
-        slack = 2 * n * UNIT * np.maximum(np.abs(self.lo), np.abs(self.hi)).sum(axis=axis, keepdims=True) + TINY
+        slack = (
+            2
+            * n
+            * UNIT
+            * np.maximum(np.abs(self.lo), np.abs(self.hi)).sum(axis=axis, keepdims=True)
+            + TINY
+        )
         low, high = (x.sum(axis=axis, keepdims=True) for x in (self.lo, self.hi))
         return Interval(down(low - slack), up(high + slack))
 
@@ -132,13 +142,17 @@ class Interval:
 
     def root(self) -> "Interval":
         """√x of numbers that are not negative."""
-        return Interval(np.maximum(0.0, down(np.sqrt(np.maximum(self.lo, 0.0)))), up(np.sqrt(self.hi)))
+        return Interval(
+            np.maximum(0.0, down(np.sqrt(np.maximum(self.lo, 0.0)))), up(np.sqrt(self.hi))
+        )
 
     def reciprocal(self) -> "Interval":
         """1/x of positive numbers; where they are not proved to be, everything."""
         with np.errstate(divide="ignore"):
             ends = down(1.0 / self.hi), up(1.0 / self.lo)
-        return Interval(np.where(self.lo > 0, ends[0], -np.inf), np.where(self.lo > 0, ends[1], np.inf))
+        return Interval(
+            np.where(self.lo > 0, ends[0], -np.inf), np.where(self.lo > 0, ends[1], np.inf)
+        )
 
     def hull(self, rows: Any) -> "Interval":
         """What holds some rows of the first axis."""

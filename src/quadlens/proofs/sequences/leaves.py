@@ -23,7 +23,8 @@ class Group:
         cells: The cells.
         boxes: Where attention's coordinates are, proved for the leaf that a cell is in.
         leaf: The leaf of each; -1 while there is none.
-        children: Of a refined cell: the side, the group of its children, and the first and the number after the last.
+        children: Of a refined cell: the side, the group of its children, and the first and the
+            number after the last.
         place: Of the cells of a whole step, their places in canonical order.
     """
 
@@ -63,7 +64,8 @@ class Leaf:
         own: Their own token.
         answer: Their right answer.
         box: [coordinate, end]; empty where open.
-        margin: A lower bound of the margin over the box, where right; of the words that are, where counted.
+        margin: A lower bound of the margin over the box, where right; of the words that are, where
+            counted.
         plane: What divides right words from wrong ones, where counted.
     """
 
@@ -84,7 +86,9 @@ class Proposal(NamedTuple):
     margin: float
 
 
-def halves(boxes: Interval, members: Int[np.ndarray, " n"], influence: Float[np.ndarray, " k"]) -> list[Any]:
+def halves(
+    boxes: Interval, members: Int[np.ndarray, " n"], influence: Float[np.ndarray, " k"]
+) -> list[Any]:
     """Cells split in two where their boxes leave the widest gap, along the coordinate that matters most."""
     if not len(influence):
         return [members[: len(members) // 2], members[len(members) // 2 :]]

@@ -1,15 +1,17 @@
 """Networks of attention alone with one head: a lead over a rival is itself a ratio, and words are counted by its sign.
 
-Without an MLP and a final norm, logit(r) - logit(c) = Σ_j w_j g_cj / Σ_j w_j with g_cj = (u_j + x_t + b_O) · D_c + b_c,
-D_c = W_U[:,r] - W_U[:,c] and b_c = b_U[r] - b_U[c]. The lead is at least μ exactly when Σ_j f_cj ≥ 0, f = w (g - μ):
-one term per letter, no box. A leaf is some cells with one own token and answer:
+Without an MLP and a final norm, logit(r) - logit(c) = Σ_j w_j g_cj / Σ_j w_j with g_cj = (u_j + x_t
++ b_O) · D_c + b_c, D_c = W_U[:,r] - W_U[:,c] and b_c = b_U[r] - b_U[c]. The lead is at least μ
+exactly when Σ_j f_cj ≥ 0, f = w (g - μ): one term per letter, no box. A leaf is some cells with one
+own token and answer:
 
 - a rival c whose smallest sum is not negative never leads (`histogram.least`);
-- of the others, words with Σ_l ⌈f_cl / δ⌉ < 0, μ = 0, are wrong, and words on which one of a group of rivals may be
-  above r - μ have Σ_l min_c ⌊f_cl / δ_c⌋ < 0, whatever the δ_c > 0: both are counted exactly (`count_negative`).
+- of the others, words with Σ_l ⌈f_cl / δ⌉ < 0, μ = 0, are wrong, and words on which one of a group
+  of rivals may be above r - μ have Σ_l min_c ⌊f_cl / δ_c⌋ < 0, whatever the δ_c > 0: both are
+  counted exactly (`count_negative`).
 
-δ = n 2^e in units of e^score, n and e being integers. Where the two counts differ most, cells are refined by one more
-letter.
+δ = n 2^e in units of e^score, n and e being integers. Where the two counts differ most, cells are
+refined by one more letter.
 """
 
 from collections.abc import Iterator
@@ -40,8 +42,8 @@ BINS, BINS_PER_LETTER = 600, 60
 SLACK = 1e-6
 # More steps than that make a sum positive, whatever the other letters are.
 FAR = 1 << 50
-# The share of all words that may stay undecided before cells are refined, and leaves that refinement may come to,
-# times the letters that each is counted by.
+# The share of all words that may stay undecided before cells are refined, and leaves that
+# refinement may come to, times the letters that each is counted by.
 GAP, MOST_LEAVES = 2.0**-11, 80_000
 # Of the lead aimed at: what is tried where no word is known to be wrong.
 LOWER = 1.0, 0.9, 0.75, 0.5, 0.125, 2.0**-20
@@ -100,7 +102,8 @@ class Bundle:
         first: The first letter of the window.
         symbols: The symbol of each of the window's letters.
         after: The state after the window.
-        cells: Of each, its state before the window, its letters, and where its entry is: a list and an index.
+        cells: Of each, its state before the window, its letters, and where its entry is: a list and
+            an index.
         leaf: What is proved of it; None before that.
     """
 
@@ -143,9 +146,17 @@ class Counter:
 
     def __init__(self, words: Paths, low: Sides, high: Sides, bits: int, shift: float) -> None:
         """Terms are [symbol, rival] for each letter, in units of e^shift."""
-        self.words, self.low, self.high, self.bits, self.shift = words, low, high, bits, shift / log(2)
+        self.words, self.low, self.high, self.bits, self.shift = (
+            words,
+            low,
+            high,
+            bits,
+            shift / log(2),
+        )
         self.used = words.used()
-        sizes = [np.abs(terms[used]).mean(axis=0) for terms, used in zip(low, self.used, strict=True)]
+        sizes = [
+            np.abs(terms[used]).mean(axis=0) for terms, used in zip(low, self.used, strict=True)
+        ]
         with np.errstate(divide="ignore"):
             self.sizes = np.log2(np.mean(sizes, axis=0)) + self.shift
 
@@ -158,13 +169,17 @@ class Counter:
         logs = (self.sizes[group] - log2(bins / max(reach, 2.0**-30))).tolist()
         return [(round(2.0 ** (x - floor(x) + 7)), floor(x) - 7) for x in logs]
 
-    def _joined(self, terms: Sides, group: list[int], scale: Float[np.ndarray, " _"]) -> list[Float[np.ndarray, " _"]]:
+    def _joined(
+        self, terms: Sides, group: list[int], scale: Float[np.ndarray, " _"]
+    ) -> list[Float[np.ndarray, " _"]]:
         return [(of_letter[:, group] * scale).min(axis=1) for of_letter in terms]
 
     def _count(self, terms: Sides, group: list[int], towards: Any, slack: float) -> int:
         scale = np.array([2.0 ** (self.shift - e) / n for n, e in self.steps(group)])
         joined = self._joined(terms, group, scale)
-        steps = [np.clip(towards(term + slack), -FAR, FAR).astype(np.int64).tolist() for term in joined]
+        steps = [
+            np.clip(towards(term + slack), -FAR, FAR).astype(np.int64).tolist() for term in joined
+        ]
         return count_negative(self.words, steps, self.bits)
 
     def most(self, group: list[int]) -> int:
@@ -245,7 +260,9 @@ class LinearStep:
         columns = zip(numbers, every.states.T, every.letters.T, strict=False)
         symbols = np.stack([which[states, letters] for which, states, letters in columns], axis=1)
         rows = (every.place, every.states, every.letters, symbols, every.own, every.answer)
-        for place, states, letters, row, token, answer in zip(*(part.tolist() for part in rows), strict=True):
+        for place, states, letters, row, token, answer in zip(
+            *(part.tolist() for part in rows), strict=True
+        ):
             key = (self.tables.own.index(token), answer, first, tuple(row), states[-1])
             _put(bundles, key, (states[0], tuple(letters), self.entries, place))
         return list(bundles.values())
@@ -258,19 +275,37 @@ class LinearStep:
             return []
         for state, letters, entries, place in bundle.cells:
             if below:
-                letter, states = bundle.first - 1, np.argwhere(task.next[bundle.first - 1] == state).tolist()
+                letter, states = (
+                    bundle.first - 1,
+                    np.argwhere(task.next[bundle.first - 1] == state).tolist(),
+                )
             else:
-                letter, states = bundle.last, [[bundle.after, a] for a in range(task.alphabets[bundle.last])]
+                letter, states = (
+                    bundle.last,
+                    [[bundle.after, a] for a in range(task.alphabets[bundle.last])],
+                )
             entries[place] = ["-" if below else "+", inner := [None] * len(states)]
             for at, (s, a) in enumerate(states):
                 symbol, after = int(self._numbers[letter][s, a]), int(task.next[letter][s, a])
                 if below and not task.words_to[letter][s]:
                     continue
                 if below:
-                    key = (bundle.own, bundle.answer, letter, (symbol, *bundle.symbols), bundle.after)
+                    key = (
+                        bundle.own,
+                        bundle.answer,
+                        letter,
+                        (symbol, *bundle.symbols),
+                        bundle.after,
+                    )
                     cell = (s, (a, *letters), inner, at)
                 else:
-                    key = (bundle.own, bundle.answer, bundle.first, (*bundle.symbols, symbol), after)
+                    key = (
+                        bundle.own,
+                        bundle.answer,
+                        bundle.first,
+                        (*bundle.symbols, symbol),
+                        after,
+                    )
                     cell = (state, (*letters, a), inner, at)
                 _put(children, key, cell)
         return list(children.values())
@@ -331,7 +366,11 @@ class LinearStep:
         for words, number, bundle, terms in queue:
             left -= words
             negligible = left + words <= NEGLIGIBLE * gap
-            leaf = self._open(bundle, words) if negligible or is_over() else self._counted(bundle, terms, words, target)
+            leaf = (
+                self._open(bundle, words)
+                if negligible or is_over()
+                else self._counted(bundle, terms, words, target)
+            )
             self._settle(bundle, leaf)
             gap += leaf.words[1] - leaf.words[0]
             undecided.append((leaf.words[0] - leaf.words[1], number, bundle))
@@ -349,9 +388,14 @@ class LinearStep:
             sums[token] = np.inf
             rivals = np.flatnonzero(~(sums >= 0))
             if len(rivals):
-                yield bundle, (rivals, *([of_letter[:, rivals] for of_letter in side] for side in terms))
+                yield (
+                    bundle,
+                    (rivals, *([of_letter[:, rivals] for of_letter in side] for side in terms)),
+                )
             else:
-                leaf = LinearLeaf(LINEAR, self.tables.own[bundle.own], bundle.answer, (), None, (0, 0), target)
+                leaf = LinearLeaf(
+                    LINEAR, self.tables.own[bundle.own], bundle.answer, (), None, (0, 0), target
+                )
                 self._settle(bundle, leaf)
 
     def _settle(self, bundle: Bundle, leaf: LinearLeaf) -> None:
@@ -360,7 +404,9 @@ class LinearStep:
             entries[place] = bundle
 
     def _open(self, bundle: Bundle, words: int) -> LinearLeaf:
-        return LinearLeaf(OPEN, self.tables.own[bundle.own], bundle.answer, (), None, (0, words), np.inf)
+        return LinearLeaf(
+            OPEN, self.tables.own[bundle.own], bundle.answer, (), None, (0, words), np.inf
+        )
 
     def _counted(self, bundle: Bundle, terms: Any, words: int, target: float) -> LinearLeaf:
         """The words of a bundle on which one of these rivals leads, from below and above."""
@@ -386,7 +432,10 @@ class LinearStep:
                 else:
                     each.append((other, rival))
             groups.append(
-                tuple(Rival(int(rivals[c]), *step) for c, step in zip(group, counter.steps(group), strict=True))
+                tuple(
+                    Rival(int(rivals[c]), *step)
+                    for c, step in zip(group, counter.steps(group), strict=True)
+                )
             )
             most += count
         if most >= words and not least:
@@ -402,7 +451,9 @@ class LinearStep:
             (token,) = np.flatnonzero(self.task.answers[bundle.answer]).tolist()
             sums = least(self._paths(bundle), self._terms(bundle.own, token, 0.0).low)
             sums[token] = np.inf
-            ranked.append((float(sums.min(initial=np.inf)), int(sums.argmin()), len(ranked), bundle, token))
+            ranked.append(
+                (float(sums.min(initial=np.inf)), int(sums.argmin()), len(ranked), bundle, token)
+            )
         for _, rival, _, bundle, token in sorted(ranked)[:ATTACKED]:
             word = self._attack(bundle, token, rival)
             self._lowest = min(self._lowest, word.margin)
@@ -412,8 +463,13 @@ class LinearStep:
         best, margin = Found(np.inf, self.number, ()), 0.0
         for _ in range(ROUNDS):
             terms = self._terms(bundle.own, token, margin).low
-            costs = [of_letter[which, rival] for of_letter, which in zip(terms, self._numbers, strict=True)]
-            word = shortest_word(self.task, costs, bundle.first, [cell[:2] for cell in bundle.cells])
+            costs = [
+                of_letter[which, rival]
+                for of_letter, which in zip(terms, self._numbers, strict=True)
+            ]
+            word = shortest_word(
+                self.task, costs, bundle.first, [cell[:2] for cell in bundle.cells]
+            )
             margin = word_margin(self.network, word, self.number)
             if best.word and margin >= best.margin:
                 break
@@ -453,7 +509,10 @@ class LinearStep:
                 return [entry[0], [named(child) for child in entry[1]]]
             return None if entry is None else self._numbered[entry]
 
-        return {"leaves": [leaf.hints() for leaf in self.leaves], "cells": [named(of_cell) for of_cell in self.entries]}
+        return {
+            "leaves": [leaf.hints() for leaf in self.leaves],
+            "cells": [named(of_cell) for of_cell in self.entries],
+        }
 
     def _refine(self, undecided: list[tuple[int, int, Bundle]], gap: int, target: float) -> None:
         """Fix one more letter where most words are undecided, until few are."""

@@ -6,7 +6,11 @@ from quadlens.base.arguments import checked
 from quadlens.base.long_work import watched
 from quadlens.network.study import Study, by_kind, study_of
 from quadlens.network.tables import Tables
-from quadlens.proofs.sequences.certificate import SequenceCertificate, certify_sequence, check_strategy
+from quadlens.proofs.sequences.certificate import (
+    SequenceCertificate,
+    certify_sequence,
+    check_strategy,
+)
 from quadlens.proofs.sequences.evaluate import SequenceEvaluation, evaluate_sequence
 from quadlens.proofs.sequences.explain import SequenceExplanation
 from quadlens.proofs.sequences.steps import steps_of
@@ -40,7 +44,11 @@ def evaluate(model: "ModelLike | Tables[Any]" = "pizza") -> "Evaluation | Sequen
     if isinstance(model, Tables):
         return evaluate_tables(model)
     study = study_of(model)
-    return by_kind(study, pairs=lambda: study.once(evaluation_of), sequences=lambda: evaluate_sequence(study.model))()
+    return by_kind(
+        study,
+        pairs=lambda: study.once(evaluation_of),
+        sequences=lambda: evaluate_sequence(study.model),
+    )()
 
 
 @checked
@@ -49,14 +57,16 @@ def explain(
 ) -> "Explanation | SequenceExplanation":
     """What every neuron does and what the logits are made of.
 
-    A model whose attention depends on the tokens, or whose task has no frequencies, has an `overview` in place of
-    `neurons` and `logits`: answers, attention, key frequencies or key irreps, rank of W_L. A network on sequences gets
-    what each step reads, with which weight, and what the number that it reads means.
+    A model whose attention depends on the tokens, or whose task has no frequencies, has an
+    `overview` in place of `neurons` and `logits`: answers, attention, key frequencies or key
+    irreps, rank of W_L. A network on sequences gets what each step reads, with which weight, and
+    what the number that it reads means.
 
     Args:
         model: A model, a study, a path or the name of a bundled model.
         logits: Also look at all p³ logits.
-        rng: Draws the triples of the gradient symmetricity; when None they are the 100 that Zhong et al. take.
+        rng: Draws the triples of the gradient symmetricity; when None they are the 100 that Zhong
+            et al. take.
 
     >>> import quadlens
     >>> quadlens.explain("pizza").key_frequencies
@@ -97,8 +107,10 @@ def certify(
     Args:
         model: A model, a study, a path or the name of a bundled model.
         strategy: As in `quadlens certify --strategy`; auto is the cheapest that proves all it can.
-        checkable: Only strategies whose proofs the checker can follow, for a certificate that is to be saved.
-        time_limit: Seconds after which the certificate has what is proved so far, with the reason "time limit".
+        checkable: Only strategies whose proofs the checker can follow, for a certificate that is to
+            be saved.
+        time_limit: Seconds after which the certificate has what is proved so far, with the reason
+            "time limit".
         progress: Called with a few words before each part of the work, as `print`.
 
     >>> import quadlens
@@ -110,7 +122,9 @@ def certify(
         return certified(study, strategy, checkable)
 
 
-def certified(study: Study, strategy: str = "auto", checkable: bool = False) -> "Certificate | SequenceCertificate":
+def certified(
+    study: Study, strategy: str = "auto", checkable: bool = False
+) -> "Certificate | SequenceCertificate":
     """The proof by one strategy; parameters and errors as for `quadlens.certify`."""
     from quadlens.proofs.pairs.of_study import made_proofs
 

@@ -1,12 +1,14 @@
 """What attention can bring: bounds of a coordinate over all words of a cell, by one number τ and a shortest path.
 
-Lemma. Let w_j > 0. A coordinate Σ_j w_j u_j / Σ_j w_j is at least τ exactly when Σ_j w_j (u_j - τ) ≥ 0. The sum has one
-term N_l[s,a] - τ E_l[s,a] per letter, so its smallest value over all words that pass a cell is
+Lemma. Let w_j > 0. A coordinate Σ_j w_j u_j / Σ_j w_j is at least τ exactly when Σ_j w_j (u_j - τ)
+≥ 0. The sum has one term N_l[s,a] - τ E_l[s,a] per letter, so its smallest value over all words
+that pass a cell is
 
     low[s](τ) + Σ_{letters of the window} (N_l - τ E_l) + up[s'](τ),
 
-low[s] being the smallest over beginnings that lead to state s, and up[s'] over ends from s' on: two shortest paths
-along the automaton. That the coordinate is at most τ is the same with -u and -τ. Everything is rounded down.
+low[s] being the smallest over beginnings that lead to state s, and up[s'] over ends from s' on: two
+shortest paths along the automaton. That the coordinate is at most τ is the same with -u and -τ.
+Everything is rounded down.
 """
 
 from dataclasses import dataclass
@@ -32,8 +34,8 @@ class Paths:
     """Shortest paths for one own token, coordinate and window and many τ, from both ends.
 
     Attributes:
-        low: [state at the window's first letter, τ]: the smallest sum of constants and letters before it; infinite
-            where no word leads there.
+        low: [state at the window's first letter, τ]: the smallest sum of constants and letters
+            before it; infinite where no word leads there.
         up: [state after its last, τ]: the smallest sum of the letters after it.
     """
 
@@ -41,7 +43,9 @@ class Paths:
     up: Float[np.ndarray, "_ _"]
 
 
-def side(tables: StepTables, own: int, coordinate: int, head: int, sign: int) -> tuple[list[Interval], list[Interval]]:
+def side(
+    tables: StepTables, own: int, coordinate: int, head: int, sign: int
+) -> tuple[list[Interval], list[Interval]]:
     """N (of u, or of -u where `sign` is -1) and E of each letter, and of the constants as the last."""
     N = [part[own, ..., coordinate] for part in (*tables.N, tables.N_constant)]
     E = [part[own, ..., head] for part in (*tables.E, tables.E_constant)]
@@ -49,7 +53,11 @@ def side(tables: StepTables, own: int, coordinate: int, head: int, sign: int) ->
 
 
 def shortest_paths(
-    task: SequenceTask, N: list[Interval], E: list[Interval], tau: Float[np.ndarray, " g"], cells: Cells
+    task: SequenceTask,
+    N: list[Interval],
+    E: list[Interval],
+    tau: Float[np.ndarray, " g"],
+    cells: Cells,
 ) -> Paths:
     """Both families of shortest paths to the window of these cells, for each τ."""
 

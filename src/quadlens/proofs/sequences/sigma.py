@@ -1,11 +1,12 @@
 """σ and σ' of intervals, by tables that Arb makes.
 
-σ, σ', σ'' and σ''' are known at the multiples x_0 of h = 2^-7 up to ±40; σ'', σ''' and σ'''' are nowhere larger than 4
-(a test looks, by Arb). So Taylor's formula at the nearest x_0 gives σ to 4 δ⁴/24 and σ' to 4 δ³/6 with δ ≤ h/2; and
-between two neighbours σ, σ' and σ'' are within h²/8 · 4 of the range of the two. Over an interval they are between the
-smallest and the largest of the cells that it meets, which a table of powers of two finds in two look-ups; and within
-its radius times the largest slope of what they are in its middle. Beyond ±40, σ(x) is within 2^-40 of max(x, 0), σ' of
-0 or 1, σ'' of 0.
+σ, σ', σ'' and σ''' are known at the multiples x_0 of h = 2^-7 up to ±40; σ'', σ''' and σ'''' are
+nowhere larger than 4 (a test looks, by Arb). So Taylor's formula at the nearest x_0 gives σ to 4
+δ⁴/24 and σ' to 4 δ³/6 with δ ≤ h/2; and between two neighbours σ, σ' and σ'' are within h²/8 · 4 of
+the range of the two. Over an interval they are between the smallest and the largest of the cells
+that it meets, which a table of powers of two finds in two look-ups; and within its radius times the
+largest slope of what they are in its middle. Beyond ±40, σ(x) is within 2^-40 of max(x, 0), σ' of 0
+or 1, σ'' of 0.
 """
 
 from dataclasses import dataclass
@@ -69,7 +70,10 @@ class Smooth:
         """σ, σ' or σ'' over intervals, by the cells that they meet; to be widened beyond ±40."""
         ends = [np.clip(end, -FAR, FAR) for end in (x.lo, x.hi)]
         last = 2 * FAR * (1 << BITS) - 1
-        first, final = (np.clip(np.floor(end / STEP).astype(np.int64) + (last + 1) // 2, 0, last) for end in ends)
+        first, final = (
+            np.clip(np.floor(end / STEP).astype(np.int64) + (last + 1) // 2, 0, last)
+            for end in ends
+        )
         level = np.frexp((final - first + 1).astype(np.float64))[1] - 1
         back = final - (1 << level) + 1
         low = np.minimum(self.lowest[order, level, first], self.lowest[order, level, back])
@@ -127,7 +131,9 @@ def smooth(name: SequenceActivation) -> Smooth:
             for i in range(-FAR * (1 << BITS), FAR * (1 << BITS) + 1)
         ]
         factorials = (1, 1, 2, 6)
-        balls = np.array([[c * f for c, f in zip(row, factorials, strict=True)] for row in rows], dtype=object)
+        balls = np.array(
+            [[c * f for c, f in zip(row, factorials, strict=True)] for row in rows], dtype=object
+        )
     points = Interval.of_balls(balls.T)
     slack = STEP * STEP / 8 * LARGEST * (1 + 2.0**-20)
     low = [np.minimum(points.lo[:3, :-1], points.lo[:3, 1:]) - slack]

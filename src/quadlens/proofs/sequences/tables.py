@@ -1,10 +1,11 @@
 """What attention reads, as tables: for each step and own token z, what every letter adds to numerator and denominator.
 
-At a step the query's position t and its token z are fixed. With w_j(v) = e^{score(t,z; j,v) - shift} and u_j(v) what
-the value of token v at position j writes, head h brings Σ_j w_j u_j / Σ_j w_j. Its coordinates are u·B_k for the rows
-B_k of a basis of what values differ by; what the basis leaves out of u is enclosed, and joins the residual stream. A
-letter sits at a few positions, so that it adds N_l[s,a] = Σ_j w_j u_j(token_j[s,a]) and E_l[s,a] = Σ_j w_j. All weights
-are taken as they are stored; scores, exponentials and values are Arb's, then rounded outwards once.
+At a step the query's position t and its token z are fixed. With w_j(v) = e^{score(t,z; j,v) -
+shift} and u_j(v) what the value of token v at position j writes, head h brings Σ_j w_j u_j / Σ_j
+w_j. Its coordinates are u·B_k for the rows B_k of a basis of what values differ by; what the basis
+leaves out of u is enclosed, and joins the residual stream. A letter sits at a few positions, so
+that it adds N_l[s,a] = Σ_j w_j u_j(token_j[s,a]) and E_l[s,a] = Σ_j w_j. All weights are taken as
+they are stored; scores, exponentials and values are Arb's, then rounded outwards once.
 """
 
 from collections.abc import Iterable
@@ -17,7 +18,14 @@ from jaxtyping import Bool, Float, Int
 
 from quadlens.base.errors import BadConfig, BadWeights
 from quadlens.base.numbers import precision
-from quadlens.network.sequence_forward import balls, parts, seen, sequence_config, tensor, written_by_heads
+from quadlens.network.sequence_forward import (
+    balls,
+    parts,
+    seen,
+    sequence_config,
+    tensor,
+    written_by_heads,
+)
 from quadlens.network.sequence_task import SequenceTask, expand
 from quadlens.network.weights import Weights
 from quadlens.proofs.sequences.interval import Interval
@@ -43,7 +51,9 @@ def check_finite(task: str, step: int, parts: Iterable[Interval]) -> None:
 
 def too_large(what: str) -> BadWeights:
     """Numbers that float64 cannot hold."""
-    return BadWeights(f"{what} is beyond float64, so that nothing can be proved; scale the weights down")
+    return BadWeights(
+        f"{what} is beyond float64, so that nothing can be proved; scale the weights down"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +85,8 @@ class DirectTables:
         own: The tokens that the query's position may have.
         w: e^{score - shift}, [own token, token, position].
         shift: [own token].
-        logits: What each token at each position would write into the logits, [token, position, logit].
+        logits: What each token at each position would write into the logits, [token, position,
+            logit].
         base: What the query's own stream and the biases write, [own token, logit].
     """
 
@@ -126,11 +137,15 @@ class Network:
         """For each head, rows that span what its values differ by, times 2^40."""
         bases = []
         for written in self._balls[4]:
-            values = np.array([float(ball.mid()) for ball in written.transpose(1, 0, 2)[self.occurs].ravel()])
+            values = np.array(
+                [float(ball.mid()) for ball in written.transpose(1, 0, 2)[self.occurs].ravel()]
+            )
             values = values.reshape(-1, self.config.d_model)
             size = np.abs(values).max(initial=0.0)
             if not size < LARGEST:
-                raise too_large(f"what values write, or its square (the largest has a size of {size:.3g}),")
+                raise too_large(
+                    f"what values write, or its square (the largest has a size of {size:.3g}),"
+                )
             _, strength, rows = np.linalg.svd(values - values.mean(axis=0), full_matrices=False)
             strong = rows[strength > FAINT * size * np.sqrt(len(values))]
             bases.append(np.rint(strong * 2.0**HINT_BITS).astype(np.int64))
@@ -158,7 +173,10 @@ class Network:
                 rest = Interval.of_balls(written - product @ rows if len(rows) else written)
                 low += rest.lo.transpose(1, 0, 2)[self.occurs].min(axis=0)
                 high += rest.hi.transpose(1, 0, 2)[self.occurs].max(axis=0)
-        joined = (np.concatenate([getattr(part, end) for part in coordinates], axis=2) for end in ("lo", "hi"))
+        joined = (
+            np.concatenate([getattr(part, end) for part in coordinates], axis=2)
+            for end in ("lo", "hi")
+        )
         slack = self.config.n_heads * 2.0**-50 * (np.abs(low) + np.abs(high))
         return Interval(*joined), Interval(low - slack, high + slack)
 
@@ -174,7 +192,10 @@ class Network:
         N = E[..., self.heads] * values[None, :, : query + 1]
         sums_N = [Interval.zeros(len(own), *table.shape, len(self.heads)) for table in task.next]
         sums_E = [Interval.zeros(len(own), *table.shape, config.n_heads) for table in task.next]
-        N_constant, E_constant = Interval.zeros(len(own), len(self.heads)), Interval.zeros(len(own), config.n_heads)
+        N_constant, E_constant = (
+            Interval.zeros(len(own), len(self.heads)),
+            Interval.zeros(len(own), config.n_heads),
+        )
         for j, fed in enumerate(task.positions[: query + 1]):
             if isinstance(fed, int):
                 N_constant, E_constant = N_constant + N[:, fed, j], E_constant + E[:, fed, j]
@@ -183,7 +204,9 @@ class Network:
                 sums_N[letter] = sums_N[letter] + N[:, tokens, j]
                 sums_E[letter] = sums_E[letter] + E[:, tokens, j]
         stream = self._stream(query, own) + rest
-        return StepTables(tuple(own.tolist()), tuple(sums_N), tuple(sums_E), N_constant, E_constant, stream)
+        return StepTables(
+            tuple(own.tolist()), tuple(sums_N), tuple(sums_E), N_constant, E_constant, stream
+        )
 
     def _stream(self, query: int, own: Int[np.ndarray, " z"]) -> Interval:
         """The query's own stream with b_O, [own token, d_model]."""
@@ -198,9 +221,13 @@ class Network:
         with precision(ARB_BITS):
             written = Interval.of_balls(self._balls[4][0][:, : query + 1])
         W, b = tensor(self.weights, "W_U"), Interval.exactly(tensor(self.weights, "b_U"))
-        return DirectTables(tuple(own.tolist()), w, shift, written @ W, self._stream(query, own) @ W + b)
+        return DirectTables(
+            tuple(own.tolist()), w, shift, written @ W, self._stream(query, own) @ W + b
+        )
 
-    def _softmax(self, query: int, own: Int[np.ndarray, " z"], head: int) -> tuple[Interval, Float[np.ndarray, " z"]]:
+    def _softmax(
+        self, query: int, own: Int[np.ndarray, " z"], head: int
+    ) -> tuple[Interval, Float[np.ndarray, " z"]]:
         """w_j(v) = e^{score - shift}, [own, token, position], 0 where the head does not see; and the shift.
 
         The largest that may occur is about 1.

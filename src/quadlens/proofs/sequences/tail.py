@@ -1,7 +1,8 @@
 """From what attention brings to the answer: margins over boxes of coordinates, by intervals with derivatives.
 
-Every number on the way is a `Form`: its value at the box's centre, its derivatives over the box, and its range, which
-is what interval arithmetic gives met with centre ± Σ_k |derivative_k| · radius_k (the mean value theorem).
+Every number on the way is a `Form`: its value at the box's centre, its derivatives over the box,
+and its range, which is what interval arithmetic gives met with centre ± Σ_k |derivative_k| ·
+radius_k (the mean value theorem).
 """
 
 from dataclasses import dataclass
@@ -42,7 +43,9 @@ class Form:
         """The form whose range is the natural one met with the centred one."""
         size = np.maximum(np.abs(slope.lo), np.abs(slope.hi))
         reach = (size * radius[:, :, None]).sum(axis=1) * (1 + 2.0**-40)
-        return cls(at, slope, natural.meet(Interval(down(at.lo - reach), up(at.hi + reach))), radius)
+        return cls(
+            at, slope, natural.meet(Interval(down(at.lo - reach), up(at.hi + reach))), radius
+        )
 
     def of_boxes(self, at: Int[np.ndarray, " m"]) -> "Form":
         """Some of the boxes."""
@@ -51,10 +54,17 @@ class Form:
     def linear(self, W: Float[np.ndarray, "i j"], b: Interval | None = None) -> "Form":
         """The rows x W + b."""
         at, natural = self.at @ W, self.range @ W
-        return Form.of(at if b is None else at + b, self.slope @ W, natural if b is None else natural + b, self.radius)
+        return Form.of(
+            at if b is None else at + b,
+            self.slope @ W,
+            natural if b is None else natural + b,
+            self.radius,
+        )
 
     def __add__(self, other: "Form") -> "Form":
-        return Form.of(self.at + other.at, self.slope + other.slope, self.range + other.range, self.radius)
+        return Form.of(
+            self.at + other.at, self.slope + other.slope, self.range + other.range, self.radius
+        )
 
     def __mul__(self, other: "Form") -> "Form":
         slope = self.slope * other.range[:, None] + other.slope * self.range[:, None]
@@ -62,13 +72,19 @@ class Form:
 
     def centred(self) -> "Form":
         """The rows less their means."""
-        parts = (self.at - self.at.mean(), self.slope - self.slope.mean(), self.range - self.range.mean())
+        parts = (
+            self.at - self.at.mean(),
+            self.slope - self.slope.mean(),
+            self.range - self.range.mean(),
+        )
         return Form.of(*parts, self.radius)
 
     def inverse_size(self, norm: Norm) -> "Form":
         """1/√(mean x² + eps), one number per row."""
         eps, over = norm.eps, norm.over(self.at.shape[-1])
-        at, natural = (x.square().mean(over) + Interval.exactly(np.array(eps)) for x in (self.at, self.range))
+        at, natural = (
+            x.square().mean(over) + Interval.exactly(np.array(eps)) for x in (self.at, self.range)
+        )
         slope = (self.range[:, None] * self.slope).mean(over).scaled(2.0)
         square = Form.of(at, slope, natural, self.radius)
         small = Interval(np.maximum(square.range.lo, eps * (1 - 2.0**-50)), square.range.hi)
@@ -158,7 +174,9 @@ class Tail:
     ) -> Margins:
         """Margins over boxes, whose right answers are given; less Σ_k tilt_k r_k at r, where that is given."""
         n, k = boxes.shape
-        margins = Margins(np.full(n, -np.inf), np.full(n, np.inf), np.zeros((n, k)), np.zeros((n, k)))
+        margins = Margins(
+            np.full(n, -np.inf), np.full(n, np.inf), np.zeros((n, k)), np.zeros((n, k))
+        )
         for i in range(0, n, CHUNK):
             chunk = slice(i, i + CHUNK)
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -166,10 +184,17 @@ class Tail:
                 plane = None if tilt is None else _plane(tilt[chunk], boxes[chunk], x.radius)
                 for answer in np.unique(answers[chunk]).tolist():
                     at = np.flatnonzero(answers[chunk] == answer)
-                    parts = x.of_boxes(at), inverse and inverse.of_boxes(at), plane and plane.of_boxes(at)
+                    parts = (
+                        x.of_boxes(at),
+                        inverse and inverse.of_boxes(at),
+                        plane and plane.of_boxes(at),
+                    )
                     of_answer = self._margins(*parts, answer)
                     margins.low[i + at], margins.high[i + at] = of_answer.low, of_answer.high
-                    margins.influence[i + at], margins.slope[i + at] = of_answer.influence, of_answer.slope
+                    margins.influence[i + at], margins.slope[i + at] = (
+                        of_answer.influence,
+                        of_answer.slope,
+                    )
         return margins
 
     def _final(self, start: Interval, boxes: Interval) -> tuple[Form, Form | None]:
@@ -195,11 +220,16 @@ class Tail:
                 ends = top.range * inverse.range
                 whole = top * inverse
                 # The sign needs the numerator alone; the quotient may be sharper.
-                below, above = np.maximum(ends.lo, whole.range.lo), np.minimum(ends.hi, whole.range.hi)
+                below, above = (
+                    np.maximum(ends.lo, whole.range.lo),
+                    np.minimum(ends.hi, whole.range.hi),
+                )
                 slope = whole.slope
             if plane is not None:
                 less = top if inverse is None else whole
-                less = Form.of(less.at - plane.at, less.slope - plane.slope, less.range - plane.range, x.radius)
+                less = Form.of(
+                    less.at - plane.at, less.slope - plane.slope, less.range - plane.range, x.radius
+                )
                 below, above, slope = less.range.lo, less.range.hi, less.slope
             below, above = down(below + bias.lo), up(above + bias.hi)
             high = np.maximum(high, above)
@@ -209,12 +239,19 @@ class Tail:
             better = (this > low) | np.isneginf(low)
             if len(rivals):
                 pick = worst[:, None, None]
-                of = Interval(*(np.take_along_axis(end, pick, axis=2)[:, :, 0] for end in (slope.lo, slope.hi)))
+                of = Interval(
+                    *(
+                        np.take_along_axis(end, pick, axis=2)[:, :, 0]
+                        for end in (slope.lo, slope.hi)
+                    )
+                )
                 moved = np.maximum(np.abs(of.lo), np.abs(of.hi)) * x.radius
                 influence = np.where(better[:, None], np.nan_to_num(moved, nan=np.inf), influence)
                 steepness = np.where(better[:, None], np.nan_to_num(of.middle), steepness)
             low = np.where(better, this, low)
-        return Margins(low, np.nan_to_num(high, nan=np.inf).min(axis=1, initial=np.inf), influence, steepness)
+        return Margins(
+            low, np.nan_to_num(high, nan=np.inf).min(axis=1, initial=np.inf), influence, steepness
+        )
 
 
 def _plane(tilt: Float[np.ndarray, "n k"], boxes: Interval, radius: Radius) -> Form:

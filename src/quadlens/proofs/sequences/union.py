@@ -1,9 +1,10 @@
 """How many words are wrong at one step or another: at least, from the wrong cells of all steps.
 
-With W_i the words in wrong cells of step i, |∪ W_i| ≥ Σ_i (|W_i| - Σ_{j before i} |W_i ∩ W_j|) over any steps in any
-order. Steps come by size, the largest first, and one that would add nothing is left out. |W_i ∩ W_j| is counted
-exactly: two cells share words where they agree on the letters and the state that both fix, and then those words are a
-cell again, or two cells with paths of the automaton in between.
+With W_i the words in wrong cells of step i, |∪ W_i| ≥ Σ_i (|W_i| - Σ_{j before i} |W_i ∩ W_j|) over
+any steps in any order. Steps come by size, the largest first, and one that would add nothing is
+left out. |W_i ∩ W_j| is counted exactly: two cells share words where they agree on the letters and
+the state that both fix, and then those words are a cell again, or two cells with paths of the
+automaton in between.
 """
 
 from collections import Counter, defaultdict
@@ -32,7 +33,8 @@ def in_union(task: SequenceTask, wrong: list[list[Fixed]]) -> int:
     windows = [_by_window(cells) for cells in wrong]
     sizes = [
         sum(
-            task.words_to[cell.first][cell.states[0]] * task.words_from[cell.first + len(cell.letters)]
+            task.words_to[cell.first][cell.states[0]]
+            * task.words_from[cell.first + len(cell.letters)]
             for cell in cells
         )
         for cells in wrong
@@ -42,7 +44,11 @@ def in_union(task: SequenceTask, wrong: list[list[Fixed]]) -> int:
         for j in chosen:
             if gain <= 0:
                 break
-            gain -= sum(_shared(task, *sorted((a, b))) for a in windows[i].items() for b in windows[j].items())
+            gain -= sum(
+                _shared(task, *sorted((a, b)))
+                for a in windows[i].items()
+                for b in windows[j].items()
+            )
         if gain > 0:
             chosen.append(i)
             total += gain
@@ -76,6 +82,8 @@ def _shared(task: SequenceTask, one: Window, other: Window) -> int:
     end = min(b, d)
     agreeing = Counter((cell.states[0], cell.letters[: end - c]) for cell in upper)
     begun_at = (
-        task.words_to[a][cell.states[0]] * agreeing[cell.states[c - a], cell.letters[c - a : end - a]] for cell in lower
+        task.words_to[a][cell.states[0]]
+        * agreeing[cell.states[c - a], cell.letters[c - a : end - a]]
+        for cell in lower
     )
     return sum(begun_at) * task.words_from[max(b, d)]

@@ -1,7 +1,7 @@
 """Adders that are ordinary decoders, whose positions are learned, or a fixed part of each head's scores.
 
-Learned, with gelu: yinglunz's, rezabyt's and lichengliu03's factors, fblissjr's first one. Fixed: fblissjr's of three
-heads, in whose scores -∞ is a mask.
+Learned, with gelu: yinglunz's, rezabyt's and lichengliu03's factors, fblissjr's first one. Fixed:
+fblissjr's of three heads, in whose scores -∞ is a mask.
 """
 
 import re
@@ -30,7 +30,11 @@ RMS = Norm("rms", 1e-8)
 LAYER = Norm("layer", 1e-5)
 MASKED_NORM = Norm("rms", 1e-6)
 # Where queries, keys and values share the factor A: which factor B each has.
-SHARED = {"shareA": ("q", "k", "v"), "shareA_tieKV": ("q", "kv", "kv"), "shareA_tieQK": ("qk", "qk", "v")}
+SHARED = {
+    "shareA": ("q", "k", "v"),
+    "shareA_tieKV": ("q", "kv", "kv"),
+    "shareA_tieQK": ("qk", "qk", "v"),
+}
 # fblissjr's program names a file by its architecture, of which one has no norms.
 RUN = re.compile(r"(?:submission_)?trained_((?:mask|steep|alibi)-\w+?)(?:_best)?")
 WITHOUT_NORMS = "mask-nonorm"
@@ -47,16 +51,27 @@ class LowRank(Marked):
         """The config says which norm, how many heads and what is tied; names say what is a product."""
         settings = Settings.of(checkpoint, hints, "model_config")
         settings.need(settings, "n_head, use_rmsnorm and tie_qkv")
-        settings.only(n_layer=1, norm_type="", pe_type="learned", token_emb_rank=0, use_index_emb=False, lm_head_rank=0)
+        settings.only(
+            n_layer=1,
+            norm_type="",
+            pe_type="learned",
+            token_emb_rank=0,
+            use_index_emb=False,
+            lm_head_rank=0,
+        )
         parts, n_heads = Parts(checkpoint, RENAMED), settings.get("n_head", 1)
         tokens = parts.take("token_emb.weight", "v", "d")
         if not np.array_equal(tokens, parts.take("lm_head.weight", "v", "d")):
-            raise BadFile(f"{checkpoint.source}: lm_head.weight is not token_emb.weight, to which the program ties it")
+            raise BadFile(
+                f"{checkpoint.source}: lm_head.weight is not token_emb.weight, to which the program ties it"
+            )
         task = add_task(PLUS, EQUALS, highest_first=True)
         parts.notes.append("the answer ends after eleven digits, as the published program reads it")
         d, positions = parts.width("d"), _matrix(parts, "pos_emb", "t", "d", turned=False)
         check_heads(checkpoint.source, d, n_heads)
-        W_Q, W_K, W_V = (reading_heads(x.T, n_heads) for x in _queries(parts, settings.get("tie_qkv", "none")))
+        W_Q, W_K, W_V = (
+            reading_heads(x.T, n_heads) for x in _queries(parts, settings.get("tie_qkv", "none"))
+        )
         if "proj.A" in parts:
             out = factored(W_V, parts.take("proj.A", "d", "r"), parts.take("proj.B", "r", "d"))
         else:
@@ -80,7 +95,13 @@ class LowRank(Marked):
             "W_U": tokens.T,
         }
         return built(
-            parts, hints, self.name, task, tensors, activation="gelu", norms=Norms(attention=norm, mlp=norm, final=norm)
+            parts,
+            hints,
+            self.name,
+            task,
+            tensors,
+            activation="gelu",
+            norms=Norms(attention=norm, mlp=norm, final=norm),
         )
 
 
@@ -95,11 +116,16 @@ class PlainAdder(Marked):
         parts = Parts(checkpoint, {"block.": ""})
         tokens = parts.take("embed.weight", "v", "d")
         task = add_task(PLUS, EQUALS, highest_first=True, stop=True)
-        parts.notes.append("one head; a twelfth token is read, which must be no digit, or 0: the published program")
+        parts.notes.append(
+            "one head; a twelfth token is read, which must be no digit, or 0: the published program"
+        )
         tensors = {
             "W_E": tokens,
             "W_pos": cut(parts, parts.take("pos_embed.weight", "t", "d"), len(task.template)),
-            **{f"W_{x.upper()}": reading_heads(parts.take(f"{x}_proj.weight", "d", "d"), 1) for x in "qkv"},
+            **{
+                f"W_{x.upper()}": reading_heads(parts.take(f"{x}_proj.weight", "d", "d"), 1)
+                for x in "qkv"
+            },
             "W_O": writing_heads(parts.take("o_proj.weight", "d", "d"), 1),
             "ln1_w": parts.take("ln1.weight", "d"),
             "ln2_w": parts.take("ln2.weight", "d"),
@@ -122,14 +148,22 @@ class Masked(Marked):
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
         """As many heads as the fixed part has; the answer is eleven digits."""
         parts = Parts(checkpoint)
-        fixed = parts.take("fixed_mask" if "fixed_mask" in parts else "alibi", "h", "t", "t", finite=False)
+        fixed = parts.take(
+            "fixed_mask" if "fixed_mask" in parts else "alibi", "h", "t", "t", finite=False
+        )
         n_heads, task = parts.width("h"), add_task(PLUS, EQUALS)
         T = len(task.template)
         if parts.width("t") < T:
-            raise BadFile(f"{checkpoint.source}: {parts.width('t')} positions; ten digits and their sum take {T}")
+            raise BadFile(
+                f"{checkpoint.source}: {parts.width('t')} positions; ten digits and their sum take {T}"
+            )
         fixed = fixed[:, :T, :T]
         mask = np.isfinite(fixed)
-        if not np.all(mask | np.isneginf(fixed)) or not mask.any(axis=2).all() or np.triu(mask, 1).any():
+        if (
+            not np.all(mask | np.isneginf(fixed))
+            or not mask.any(axis=2).all()
+            or np.triu(mask, 1).any()
+        ):
             raise BadFile(
                 f"{checkpoint.source}: the fixed part of its scores; expected numbers and -∞, at least one number in "
                 "each row, none of a later position"
@@ -141,7 +175,10 @@ class Masked(Marked):
         parts.notes.append("the answer ends after eleven digits, as the published program reads it")
         tensors = {
             "W_E": tokens,
-            **{f"W_{x.upper()}": reading_heads(parts.take(f"{x}_proj.weight", "d", "d"), n_heads) for x in "qkv"},
+            **{
+                f"W_{x.upper()}": reading_heads(parts.take(f"{x}_proj.weight", "d", "d"), n_heads)
+                for x in "qkv"
+            },
             "W_O": writing_heads(parts.take("o_proj.weight", "d", "d"), n_heads),
             "mask": mask.astype(np.float64),
             "score_bias": np.where(mask, fixed, 0.0),
@@ -157,12 +194,16 @@ class Masked(Marked):
     def _normalised(self, checkpoint: Checkpoint, hints: Hints, parts: Parts) -> bool:
         """Whether it has norms, which have no weights: the file's name says the architecture, or a config."""
         if "alibi" in checkpoint.tensors:
-            parts.notes.append("RMSNorm without weights: all architectures of the program that have `alibi`")
+            parts.notes.append(
+                "RMSNorm without weights: all architectures of the program that have `alibi`"
+            )
             return True
         settings = Settings(checkpoint.source, hints.sidecar)
         run = RUN.fullmatch(Path(checkpoint.source).stem)
         how = "give a config that has skip_norm, or keep the file's name, trained_<architecture>"
-        settings.need(hints.of("skip_norm") is not None or run, "whether the network has norms", how)
+        settings.need(
+            hints.of("skip_norm") is not None or run, "whether the network has norms", how
+        )
         skipped = settings.get("skip_norm", run is not None and run[1] == WITHOUT_NORMS)
         who = "the config" if hints.of("skip_norm") is not None else "the file's name"
         parts.notes.append(f"{'no norms' if skipped else 'RMSNorm without weights'}: {who}")
@@ -172,14 +213,20 @@ class Masked(Marked):
 def cut(parts: Parts, positions: Float[np.ndarray, "t d"], n: int) -> Float[np.ndarray, "n d"]:
     """The positions that are fed; refuses a network with fewer."""
     if len(positions) < n:
-        raise BadFile(f"{parts.source}: {len(positions)} positions; ten digits and their sum take {n}")
+        raise BadFile(
+            f"{parts.source}: {len(positions)} positions; ten digits and their sum take {n}"
+        )
     return positions[:n]
 
 
-def _matrix(parts: Parts, name: str, rows: str, columns: str, turned: bool = True) -> Float[np.ndarray, "rows columns"]:
+def _matrix(
+    parts: Parts, name: str, rows: str, columns: str, turned: bool = True
+) -> Float[np.ndarray, "rows columns"]:
     """A product A B, or the matrix itself; `turned` where it is kept as `nn.Linear` keeps it."""
     if f"{name}.A" in parts:
-        return parts.take(f"{name}.A", rows, f"{name} rank") @ parts.take(f"{name}.B", f"{name} rank", columns)
+        return parts.take(f"{name}.A", rows, f"{name} rank") @ parts.take(
+            f"{name}.B", f"{name} rank", columns
+        )
     if turned:
         return parts.take(f"{name}.weight", columns, rows).T
     return parts.take(f"{name}.weight", rows, columns)
@@ -193,7 +240,9 @@ def _queries(parts: Parts, tie: str) -> list[Float[np.ndarray, "d d"]]:
         B = {x: parts.take(f"qkv_B{x}", "r_qkv", "d") for x in dict.fromkeys(SHARED[tie])}
         return [A @ B[x] for x in SHARED[tie]]
     if tie != "none":
-        raise BadConfig(f"{parts.source}: tie_qkv is {tie[:40]!r}; quadlens reads none, {', '.join(SHARED)}")
+        raise BadConfig(
+            f"{parts.source}: tie_qkv is {tie[:40]!r}; quadlens reads none, {', '.join(SHARED)}"
+        )
     both = _matrix(parts, "qkv", "d", "three d")
     if both.shape[1] != 3 * d:
         raise BadFile(f"{parts.source}: qkv has {both.shape[1]} columns, expected 3 · {d}")

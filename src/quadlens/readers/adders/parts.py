@@ -25,7 +25,8 @@ RESOLVED = "parameters that the program computes from others are computed in flo
 class Parts:
     """The tensors of a checkpoint, each taken once, in float64; what is left over at the end is refused by name.
 
-    A width that shapes share is known by a letter: the first tensor that has it says how large it is.
+    A width that shapes share is known by a letter: the first tensor that has it says how large it
+    is.
     """
 
     def __init__(self, checkpoint: Checkpoint, renamed: Mapping[str, str] | None = None) -> None:
@@ -35,8 +36,14 @@ class Parts:
         self._widths: dict[str, int] = {}
         self._left: dict[str, np.ndarray] = {}
         for name, array in checkpoint.tensors.items():
-            start = next((beginning for beginning in renamed or () if name.startswith(beginning)), None)
-            short = name if start is None or renamed is None else renamed[start] + name.removeprefix(start)
+            start = next(
+                (beginning for beginning in renamed or () if name.startswith(beginning)), None
+            )
+            short = (
+                name
+                if start is None or renamed is None
+                else renamed[start] + name.removeprefix(start)
+            )
             if short in self._left:
                 raise BadFile(f"{self.source}: two tensors are its {short[:80]}; expected one")
             self._left[short] = array
@@ -48,7 +55,8 @@ class Parts:
         """A tensor of this shape, a letter standing for a width.
 
         Raises:
-            BadFile: when it is missing, of another shape, or does not hold floats, finite ones unless told otherwise.
+            BadFile: when it is missing, of another shape, or does not hold floats, finite ones
+                unless told otherwise.
         """
         if name not in self._left:
             raise BadFile(f"{self.source}: missing tensors: {name}")
@@ -57,12 +65,20 @@ class Parts:
             for width, found in zip(shape, array.shape, strict=True):
                 if isinstance(width, str):
                     self._widths.setdefault(width, found)
-        expected = tuple(self._widths.get(width, -1) if isinstance(width, str) else width for width in shape)
+        expected = tuple(
+            self._widths.get(width, -1) if isinstance(width, str) else width for width in shape
+        )
         if array.shape != expected or array.dtype.kind != "f" or 0 in array.shape:
-            told = ", ".join(f"{w} = {self._widths[w]}" if w in self._widths else str(w) for w in map(str, shape))
-            raise BadFile(f"{self.source}: {name} has shape {array.shape} of {array.dtype}, expected floats ({told})")
+            told = ", ".join(
+                f"{w} = {self._widths[w]}" if w in self._widths else str(w) for w in map(str, shape)
+            )
+            raise BadFile(
+                f"{self.source}: {name} has shape {array.shape} of {array.dtype}, expected floats ({told})"
+            )
         if finite and not np.isfinite(array).all():
-            raise BadFile(f"{self.source}: {name} has NaN or infinity in it; expected finite weights")
+            raise BadFile(
+                f"{self.source}: {name} has NaN or infinity in it; expected finite weights"
+            )
         return array.astype(np.float64)
 
     def take_if(self, name: str, *shape: int | str) -> Array | None:
@@ -132,12 +148,21 @@ class Settings:
         for key, value in expected.items():
             found = self._values.get(key, value)
             if type(found) is not type(value) or found != value:
-                # Of a pickle only plain values are shown: anything else can be made to print without end.
-                told = f"{found!r}"[:40] if isinstance(found, bool | int | str) else f"a {type(found).__name__}"
-                raise BadConfig(f"{self._source}: {key} is {told} in its config; quadlens reads {value!r}")
+                # Of a pickle only plain values are shown: anything else can be made to print
+                # without end.
+                told = (
+                    f"{found!r}"[:40]
+                    if isinstance(found, bool | int | str)
+                    else f"a {type(found).__name__}"
+                )
+                raise BadConfig(
+                    f"{self._source}: {key} is {told} in its config; quadlens reads {value!r}"
+                )
 
 
-def add_task(plus: int, equals: int, *, highest_first: bool = False, stop: bool = False) -> TaskSpec:
+def add_task(
+    plus: int, equals: int, *, highest_first: bool = False, stop: bool = False
+) -> TaskSpec:
     """Numbers x + y = z of digits: operands from either end, the answer lowest digit first.
 
     Args:
@@ -171,7 +196,9 @@ def reading_heads(weight: Float[np.ndarray, "rows d"], n_heads: int) -> Float[np
     return weight.reshape(n_heads, rows // n_heads, d).transpose(0, 2, 1)
 
 
-def writing_heads(weight: Float[np.ndarray, "d columns"], n_heads: int) -> Float[np.ndarray, "h k d"]:
+def writing_heads(
+    weight: Float[np.ndarray, "d columns"], n_heads: int
+) -> Float[np.ndarray, "h k d"]:
     """An `nn.Linear` that reads all heads' values, [d, heads · k], one matrix for each head."""
     d, columns = weight.shape
     return weight.T.reshape(n_heads, columns // n_heads, d)
@@ -187,13 +214,16 @@ def check_heads(source: str, width: int, n_heads: int) -> None:
         raise BadConfig(f"{source}: a width of {width} cannot be {n_heads} heads")
 
 
-def narrowed(W_V: Float[np.ndarray, "h d k"], W_O: Float[np.ndarray, "h k d"], live: Sequence[int]) -> dict[str, Array]:
+def narrowed(
+    W_V: Float[np.ndarray, "h d k"], W_O: Float[np.ndarray, "h k d"], live: Sequence[int]
+) -> dict[str, Array]:
     """The same product W_V W_O with values no wider than what they are made of.
 
     Args:
         W_V: Values of each head.
         W_O: What they write.
-        live: The entries of the stream that attention reads here; all others are 0 on every input, or are not read.
+        live: The entries of the stream that attention reads here; all others are 0 on every input,
+            or are not read.
     """
     if len(live) >= W_V.shape[2]:
         return {"W_V": W_V, "W_O": W_O}
@@ -211,7 +241,12 @@ def factored(
 
 
 def built(
-    parts: Parts, hints: Hints, format_name: str, task: TaskSpec, tensors: Mapping[str, Array | None], **settings: Any
+    parts: Parts,
+    hints: Hints,
+    format_name: str,
+    task: TaskSpec,
+    tensors: Mapping[str, Array | None],
+    **settings: Any,
 ) -> Imported:
     """The network: widths are those of its tensors (None: left out), scores are divided by √d_head.
 

@@ -68,8 +68,12 @@ class Qwen(Marked):
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
         """Its one published program fixes θ = 3 and what is fed; heads are as many as queries have widths of a norm."""
         parts = Parts(checkpoint, RENAMED)
-        parts.notes.append("RoPE with θ = 3, cosines and sines of real angles, halves; eps 1e-6: the published program")
-        return _read(parts, hints, self.name, parts.take("embed.weight", DIGITS, "d"), THETA, "halves")
+        parts.notes.append(
+            "RoPE with θ = 3, cosines and sines of real angles, halves; eps 1e-6: the published program"
+        )
+        return _read(
+            parts, hints, self.name, parts.take("embed.weight", DIGITS, "d"), THETA, "halves"
+        )
 
 
 class ArcQwen(Marked):
@@ -88,11 +92,15 @@ class ArcQwen(Marked):
         ln1 = checkpoint.tensors.get("block.ln1.weight")
         d = 0 if ln1 is None or ln1.ndim != 1 else len(ln1)
         if d not in (2, 3):
-            raise BadConfig(f"{checkpoint.source}: an arc in a stream of {d}; the program has 2 or 3")
+            raise BadConfig(
+                f"{checkpoint.source}: an arc in a stream of {d}; the program has 2 or 3"
+            )
         angle = start + np.arange(DIGITS) * stride
         tokens = np.zeros((DIGITS, d))
         tokens[:, :2] = np.stack([A * np.cos(angle), A * np.sin(angle)], axis=1)
-        parts.notes.append("RoPE: cosines and sines of real angles, neighbours; eps 1e-6: the published program")
+        parts.notes.append(
+            "RoPE: cosines and sines of real angles, neighbours; eps 1e-6: the published program"
+        )
         return _read(parts, hints, self.name, tokens, theta, "pairs")
 
 
@@ -108,7 +116,9 @@ class TiedQwen(Marked):
         parts.notes.append(
             "RoPE with θ = 3, cosines and sines of real angles, neighbours; eps 1e-6: the published program"
         )
-        return _read(parts, hints, self.name, parts.take("embed.weight", DIGITS, "d"), THETA, "pairs")
+        return _read(
+            parts, hints, self.name, parts.take("embed.weight", DIGITS, "d"), THETA, "pairs"
+        )
 
 
 def _read(
@@ -120,20 +130,26 @@ def _read(
     rope: Literal["halves", "pairs"],
 ) -> Imported:
     """The network: a key's projection is the value's, and a query's the output's, where the file has one of the two."""
-    ln1_w, ln2_w, final_w = (parts.take(f"{x}.weight", tokens.shape[1]) for x in ("ln1", "ln2", "final_norm"))
+    ln1_w, ln2_w, final_w = (
+        parts.take(f"{x}.weight", tokens.shape[1]) for x in ("ln1", "ln2", "final_norm")
+    )
     q_norm, k_norm = (parts.take(f"attn.{x}_norm.weight", "k") for x in "qk")
     width = parts.width("k")
     q, k = parts.take("attn.q_proj.weight", "q", "d"), parts.take("attn.k_proj.weight", "kv", "d")
     d = parts.width("d")
     if d != tokens.shape[1]:
-        raise BadFile(f"{parts.source}: projections read a stream of {d}, tokens have {tokens.shape[1]}")
+        raise BadFile(
+            f"{parts.source}: projections read a stream of {d}, tokens have {tokens.shape[1]}"
+        )
     v = parts.take("attn.v_proj.weight", "kv", "d") if "attn.v_proj.weight" in parts else k
     o = parts.take("attn.o_proj.weight", "d", "q") if "attn.o_proj.weight" in parts else q.T
     n_heads, groups = len(q) // width, len(k) // width
     for rows, n in ((len(q), n_heads), (len(k), groups), (n_heads, groups)):
         check_heads(parts.source, rows, n)
     if len(q) != n_heads * width or len(k) != groups * width or width % 2:
-        raise BadFile(f"{parts.source}: {len(q)} and {len(k)} rows are not heads of {width}, an even width")
+        raise BadFile(
+            f"{parts.source}: {len(q)} and {len(k)} rows are not heads of {width}, an even width"
+        )
     W_K, W_V = (np.repeat(reading_heads(x, groups), n_heads // groups, axis=0) for x in (k, v))
     live = np.flatnonzero(np.any(tokens != 0, axis=0)).tolist()
     out: dict[str, Array] = narrowed(W_V, writing_heads(o, n_heads), live)
@@ -158,4 +174,14 @@ def _read(
         "W_U": tokens.T,
     }
     norms = Norms(attention=NORM, query_key=NORM, mlp=NORM, final=NORM)
-    return built(parts, hints, format_name, task, tensors, activation="silu", gated=True, norms=norms, rope=rope)
+    return built(
+        parts,
+        hints,
+        format_name,
+        task,
+        tensors,
+        activation="silu",
+        gated=True,
+        norms=norms,
+        rope=rope,
+    )

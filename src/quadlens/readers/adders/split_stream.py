@@ -1,6 +1,7 @@
 """Adders whose residual stream is a token's part beside a position's: MicroAdder, and JackCai1206's before it.
 
-Queries and keys read the position's part, values the token's. The answer's logits are against the embedding itself.
+Queries and keys read the position's part, values the token's. The answer's logits are against the
+embedding itself.
 """
 
 import math
@@ -66,8 +67,12 @@ class MicroAdder(Marked):
         """Which tensors are tied is in the file's config; the rest its shapes say."""
         settings = Settings.of(checkpoint, hints, "config")
         settings.need(settings, "which weights are tied, nor n_heads")
-        settings.only(n_layers=1, qk_source="pos", qk_input="pos", attn_mode="split", v_section_mode="none")
-        settings.only(alibi=False, softmax1=False, num_kv_heads=0, q_proj_rank=0, q_proj_mode="full")
+        settings.only(
+            n_layers=1, qk_source="pos", qk_input="pos", attn_mode="split", v_section_mode="none"
+        )
+        settings.only(
+            alibi=False, softmax1=False, num_kv_heads=0, q_proj_rank=0, q_proj_mode="full"
+        )
         norm_mode = settings.get("norm_mode", "full")
         if norm_mode not in ("full", "shared", "weighted"):
             raise BadConfig(
@@ -105,7 +110,9 @@ def _read(parts: Parts, hints: Hints, format_name: str, n_heads: int) -> Importe
     places = _places(parts)
     d, pos = parts.width("d"), parts.width("pos")
     if parts.width("tok") != tok or d != tok + pos:
-        raise BadConfig(f"{parts.source}: a stream of {d} cannot be a token's {tok} beside a position's {pos}")
+        raise BadConfig(
+            f"{parts.source}: a stream of {d} cannot be a token's {tok} beside a position's {pos}"
+        )
     ten = V == DIGITS
     task = add_task(0 if ten else PLUS, 0 if ten else EQUALS, stop=not ten)
     parts.notes.append(
@@ -114,7 +121,10 @@ def _read(parts: Parts, hints: Hints, format_name: str, n_heads: int) -> Importe
         else "add() of the published program reads a twelfth token, which must be no digit, or 0"
     )
     ln1, ln2, ln_f = (_norm(parts, name) for name in ("ln1", "ln2", "ln_f"))
-    norms = {"ln1": ln1, **{ours: ln1 if x[0] is None else x for ours, x in (("ln2", ln2), ("ln_final", ln_f))}}
+    norms = {
+        "ln1": ln1,
+        **{ours: ln1 if x[0] is None else x for ours, x in (("ln2", ln2), ("ln_final", ln_f))},
+    }
     W_in = parts.take("fc1.weight", "m", "d").T
     W_out = parts.take("fc2.weight", "d", "m").T if "fc2.weight" in parts else head
     norm = Norm("rms" if ln1[1] is None else "layer", EPS)
@@ -123,7 +133,11 @@ def _read(parts: Parts, hints: Hints, format_name: str, n_heads: int) -> Importe
         "W_E": np.pad(tokens, ((0, 0), (0, pos))),
         "W_pos": np.pad(places, ((0, 0), (tok, 0))),
         **attention,
-        **{f"{ours}_{kind}": x for ours, both in norms.items() for kind, x in zip("wb", both, strict=True)},
+        **{
+            f"{ours}_{kind}": x
+            for ours, both in norms.items()
+            for kind, x in zip("wb", both, strict=True)
+        },
         "W_in": W_in,
         "b_in": parts.take_if("fc1.bias", "m"),
         "W_out": W_out,
@@ -131,7 +145,13 @@ def _read(parts: Parts, hints: Hints, format_name: str, n_heads: int) -> Importe
         "W_U": head.T @ tokens.T,
     }
     return built(
-        parts, hints, format_name, task, tensors, activation="gelu", norms=Norms(attention=norm, mlp=norm, final=norm)
+        parts,
+        hints,
+        format_name,
+        task,
+        tensors,
+        activation="gelu",
+        norms=Norms(attention=norm, mlp=norm, final=norm),
     )
 
 
@@ -157,7 +177,9 @@ def _places(parts: Parts) -> Float[np.ndarray, "t pos"]:
     elif "special_pos_learned" in parts:
         special = parts.take("special_pos_learned", 2, "pos")
     else:
-        special = np.concatenate([parts.take(name, 1, "pos") for name in ("_plus_pos", "special_pos_equals")])
+        special = np.concatenate(
+            [parts.take(name, 1, "pos") for name in ("_plus_pos", "special_pos_equals")]
+        )
     parts.drop("nothing is read after it", "_eos_pos")
     digits = _spiral(parts) if "spiral_amp" in parts else parts.take("digit_enc", DIGITS, "pos")
     return np.concatenate([digits, special[:1], digits, special[1:2], digits, last])
@@ -165,7 +187,9 @@ def _places(parts: Parts) -> Float[np.ndarray, "t pos"]:
 
 def _spiral(parts: Parts) -> Float[np.ndarray, "ten pos"]:
     """(amp cos α, amp sin α, slope i + offset, 0 …), α = 2π i / 10 + phase, times what corrects it."""
-    amp, phase, slope, offset = (float(parts.take(f"spiral_{x}")) for x in ("amp", "phase", "slope", "offset"))
+    amp, phase, slope, offset = (
+        float(parts.take(f"spiral_{x}")) for x in ("amp", "phase", "slope", "offset")
+    )
     i = np.arange(DIGITS)
     angle = 2 * math.pi * i / DIGITS + phase
     if parts.width("pos") < 3:
@@ -201,7 +225,9 @@ def _attention(parts: Parts, head: Float[np.ndarray, "tok d"], n_heads: int) -> 
     return {"W_Q": W_Q, "W_K": W_K, **narrowed(W_V, W_O, range(tok))}
 
 
-def _turned(W_Q: Float[np.ndarray, "h d q"], angle: Float[np.ndarray, " h"]) -> Float[np.ndarray, "h d q"]:
+def _turned(
+    W_Q: Float[np.ndarray, "h d q"], angle: Float[np.ndarray, " h"]
+) -> Float[np.ndarray, "h d q"]:
     """Queries with neighbours (0, 1), (2, 3), … turned by each head's angle; an odd last one stays."""
     pairs = W_Q.shape[2] // 2 * 2
     u, v = W_Q[..., 0:pairs:2], W_Q[..., 1:pairs:2]

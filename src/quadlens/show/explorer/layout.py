@@ -1,7 +1,8 @@
 """What the files of the models hold that the explorer runs, as its reader in JavaScript is told it.
 
-All of it is read off the configs: the page has no list of its own of fields, tensors or shapes that could lag behind.
-A field that the page does not compute with must have its default, in `why_not_playable` and in the page's reader.
+All of it is read off the configs: the page has no list of its own of fields, tensors or shapes that
+could lag behind. A field that the page does not compute with must have its default, in
+`why_not_playable` and in the page's reader.
 """
 
 import dataclasses
@@ -33,11 +34,22 @@ MLP = Config.mlp(SIZES["p"], SIZES["d_mlp"])
 
 # The fields that `collapse.js` computes with, by architecture; those under `OPTIONS` bring tensors.
 FIELDS = {
-    "transformer": (*SIZES, "attention", "read_position", "activation", "b_token_offset", "softmax", "task"),
+    "transformer": (
+        *SIZES,
+        "attention",
+        "read_position",
+        "activation",
+        "b_token_offset",
+        "softmax",
+        "task",
+    ),
     "mlp": ("p", "d_mlp", "activation", "bias", "task"),
 }
 PLAIN = {"transformer": TRANSFORMER, "mlp": MLP}
-OPTIONS: dict[str, dict[str, Any]] = {"transformer": {"softmax": Softmax(1.0, 1.0)}, "mlp": {"bias": True}}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "transformer": {"softmax": Softmax(1.0, 1.0)},
+    "mlp": {"bias": True},
+}
 # How the reader calls the type of a field.
 READERS = {
     int: "whole",
@@ -53,20 +65,29 @@ def file_layout() -> dict[str, Any]:
     """The fields and tensors of each architecture, and the largest sizes that the page takes, as JSON types."""
     return {
         "largest": {"p": LARGEST_P, "d_mlp": LARGEST_NEURONS},
-        "architectures": {name: {"fields": _fields(name), "tensors": _tensors(name)} for name in PLAIN},
+        "architectures": {
+            name: {"fields": _fields(name), "tensors": _tensors(name)} for name in PLAIN
+        },
     }
 
 
 def _fields(architecture: str) -> list[dict[str, Any]]:
     """Name, reader and default of every field that a file may have, in the config's order.
 
-    A field that the page does not compute with has the reader `default`, and its default as Python writes JSON.
+    A field that the page does not compute with has the reader `default`, and its default as Python
+    writes JSON.
     """
     described: list[dict[str, Any]] = []
     for field in PLAIN[architecture].file_fields():
         one: dict[str, Any] = {"name": field.name}
         if field.name not in FIELDS[architecture]:
-            described.append({**one, "reader": "default", "default": json.dumps(_plain(field.default), sort_keys=True)})
+            described.append(
+                {
+                    **one,
+                    "reader": "default",
+                    "default": json.dumps(_plain(field.default), sort_keys=True),
+                }
+            )
             continue
         one["reader"] = READERS[field.type]
         if field.default is not dataclasses.MISSING:

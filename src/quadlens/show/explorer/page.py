@@ -68,7 +68,10 @@ SCRIPTS = (
 
 
 def build_page(
-    model: Weights | Anatomy | Study, name: str, run: PlayedRun | None = None, report: str | None = None
+    model: Weights | Anatomy | Study,
+    name: str,
+    run: PlayedRun | None = None,
+    report: str | None = None,
 ) -> str:
     """The whole page as HTML; the same model and name always give the same text.
 
@@ -79,7 +82,8 @@ def build_page(
         report: The address of the model's report, where there is one beside the page.
 
     Raises:
-        BadConfig: if the page cannot run the model (`why_not_playable`), or the run is of another shape.
+        BadConfig: if the page cannot run the model (`why_not_playable`), or the run is of another
+            shape.
     """
     study = study_of(model)
     weights, config = study.model, study.config.need_pairs()
@@ -89,12 +93,17 @@ def build_page(
     task, lens = config.task, study.once(lens_if_any)
     shape, waves = None if run is None else run.codes[0][0].shape, study.once(no_waves) is None
     if shape is not None and (not waves or shape != (config.p, config.d_mlp)):
-        raise BadConfig(f"the run is of a network with p, neurons = {shape}; {name} is another, or has no frequencies")
+        raise BadConfig(
+            f"the run is of a network with p, neurons = {shape}; {name} is another, or has no frequencies"
+        )
     absent = absences(study)
     missing, digest = {name for part in absent for name in part["views"]}, sha256(weights)
     # Of all that a view can say: the page may open a model of another kind.
     sentences = {
-        view.name: [view.title, *(view.how_to_read(activation, each) for activation in WORDS for each in (True, False))]
+        view.name: [
+            view.title,
+            *(view.how_to_read(activation, each) for activation in WORDS for each in (True, False)),
+        ]
         for view in VIEWS
     }
     return _template().render(
@@ -116,7 +125,10 @@ def build_page(
         layout=json.dumps(file_layout()),
         run=None if run is None else _about_run(run, study),
         played_run=None if run is None else base64.b64encode(run.to_bytes()).decode(),
-        views=[(view, view.how_to_read(config.activation, waves), view.name not in missing) for view in VIEWS],
+        views=[
+            (view, view.how_to_read(config.activation, waves), view.name not in missing)
+            for view in VIEWS
+        ],
         terms={view: mentioned(each) for view, each in sentences.items()},
         meanings=mentioned(sentence for each in sentences.values() for sentence in each),
         report=report,
@@ -142,8 +154,13 @@ def script() -> str:
 def palette() -> str:
     """The colours of the report as CSS custom properties: --k0 … --k7 for frequencies, one name per concept."""
     named = {f"k{at}": colour for at, colour in enumerate(FREQUENCY_COLOURS)}
-    named |= {concept: CONCEPT_COLOURS[concept] for concept in ("input", "output", "bound", "exact", "paper")}
-    return "\n".join(f"  --{key}: {value};" for key, value in {**named, "quiet": QUIET_COLOUR}.items())
+    named |= {
+        concept: CONCEPT_COLOURS[concept]
+        for concept in ("input", "output", "bound", "exact", "paper")
+    }
+    return "\n".join(
+        f"  --{key}: {value};" for key, value in {**named, "quiet": QUIET_COLOUR}.items()
+    )
 
 
 def _about_run(run: PlayedRun, study: Study) -> str:

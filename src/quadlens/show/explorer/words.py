@@ -13,7 +13,8 @@ from quadlens.network.activation import Activation
 from quadlens.network.study import Study
 from quadlens.network.task import Task
 
-# More elements than these have their neurons' waves over all inputs transformed too slowly in a browser (`lens.js`).
+# More elements than these have their neurons' waves over all inputs transformed too slowly in a
+# browser (`lens.js`).
 LARGEST_SHARED = 131
 SAID = parse_toml((files(__package__) / "words.toml").read_bytes(), "words.toml")
 
@@ -21,7 +22,9 @@ SAID = parse_toml((files(__package__) / "words.toml").read_bytes(), "words.toml"
 def _activation(kind: str, name: str, **own: str) -> SimpleNamespace:
     """How the page speaks of one activation: as of its kind, but for what it has of its own."""
     shared = {**SAID["kinds"]["any"], **SAID["kinds"][kind]}
-    return SimpleNamespace(name=name, **{key: text.format(name=name) for key, text in shared.items()} | own)
+    return SimpleNamespace(
+        name=name, **{key: text.format(name=name) for key, text in shared.items()} | own
+    )
 
 
 WORDS: dict[Activation, SimpleNamespace] = {
@@ -46,7 +49,8 @@ class View:
 
 VIEWS = tuple(View(**view) for view in SAID["views"])
 ABSENT = {
-    key: {**part, "why": part["why"].replace("{largest}", str(LARGEST_SHARED))} for key, part in SAID["absent"].items()
+    key: {**part, "why": part["why"].replace("{largest}", str(LARGEST_SHARED))}
+    for key, part in SAID["absent"].items()
 }
 
 
@@ -80,7 +84,9 @@ def introduction(study: Study) -> str:
     texts = SAID["page"]
     sentences = [
         filled(texts["intros"]["rule" if has_rectangles(study) else "plain"], task),
-        filled(texts["renamed"], task) if waves and task.cyclic is not None and not task.cyclic.is_identity else "",
+        filled(texts["renamed"], task)
+        if waves and task.cyclic is not None and not task.cyclic.is_identity
+        else "",
         texts["permutations"] if task.symbols == "σ·τ" else "",
         study.once(integration_of).sentence,
     ]
@@ -98,7 +104,10 @@ def words_for_script(sha256: str, integration: Integration) -> dict[str, Any]:
     by_activation: dict[str, Any] = {
         activation: {
             **vars(words),
-            "how": [{view.name: view.how_to_read(activation, waves) for view in VIEWS} for waves in (True, False)],
+            "how": [
+                {view.name: view.how_to_read(activation, waves) for view in VIEWS}
+                for waves in (True, False)
+            ],
         }
         for activation, words in WORDS.items()
     }

@@ -21,8 +21,8 @@ def explore(model: "ModelLike", output: str | Path, *, history: str | Path | boo
     Args:
         model: A model, a study, a path or the name of a bundled model.
         output: The page.
-        history: The run to be played on it: a model's file with snapshots or NAME.run beside it. True is what lies
-            beside `model`, if anything; False is a page without time.
+        history: The run to be played on it: a model's file with snapshots or NAME.run beside it.
+            True is what lies beside `model`, if anything; False is a page without time.
 
     >>> import quadlens, tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
@@ -31,5 +31,7 @@ def explore(model: "ModelLike", output: str | Path, *, history: str | Path | boo
     """
     study = study_of(model)
     with keeping_inputs(study.file):
-        write_atomic(Path(output), build_page(study, study.name, run_to_play(study, history)).encode())
+        write_atomic(
+            Path(output), build_page(study, study.name, run_to_play(study, history)).encode()
+        )
     return Path(output)

@@ -1,8 +1,9 @@
 """Every figure as a function: `quadlens.figures.NAME(study, …, ax=None)` draws one and returns its matplotlib figure.
 
-The first argument is a study, a model, a path or the name of a bundled model. Without `ax` a new figure is made in our
-look; with `ax` the drawing goes on the caller's axes, in the caller's look. A figure of several panels takes a sequence
-of axes, one per panel, or a Figure or SubFigure to make them in. Neither the backend nor rcParams change.
+The first argument is a study, a model, a path or the name of a bundled model. Without `ax` a new
+figure is made in our look; with `ax` the drawing goes on the caller's axes, in the caller's look. A
+figure of several panels takes a sequence of axes, one per panel, or a Figure or SubFigure to make
+them in. Neither the backend nor rcParams change.
 
     >>> import quadlens.figures
     >>> figure = quadlens.figures.quadrature("pizza", k=5)
@@ -28,7 +29,9 @@ def __getattr__(name: str) -> Any:
     modules = {} if name.startswith("_") else _functions()
     if name not in modules:
         known = ", ".join(_functions())
-        raise AttributeError(f"module 'quadlens.figures' has no attribute {name!r}; figures: {known}")
+        raise AttributeError(
+            f"module 'quadlens.figures' has no attribute {name!r}; figures: {known}"
+        )
     from quadlens.base.door import DOOR
 
     return getattr(DOOR.load(f"quadlens.show.figures.{modules[name]}"), name)

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Ten digits, and what is no digit at the end; neighbours differ with every common colour vision (Tol, Okabe and Ito).
+# Ten digits, and what is no digit at the end; neighbours differ with every common colour vision
+# (Tol, Okabe and Ito).
 DIGIT_COLOURS = (
     "#332288", "#88CCEE", "#117733", "#DDCC77", "#CC6677", "#44AA99", "#AA4499", "#E69F00", "#0072B2", "#999999",
     "#FFFFFF",
@@ -47,7 +48,9 @@ def sequence_axis(study: Study, ax: Target = None) -> "Figure":
         low, high = float(axis.points[0]), float(axis.points[-1])
         i = axis.step
         panel.set(xlim=(low, high), ylim=(rows, 0), yticks=np.arange(rows) + 0.5)
-        panel.set_yticklabels([f"z{i - 1} = {token}" if rows > 1 else "first" for token in axis.own])
+        panel.set_yticklabels(
+            [f"z{i - 1} = {token}" if rows > 1 else "first" for token in axis.own]
+        )
         panel.tick_params(axis="y", length=0)
         panel.grid(visible=False)
         panel.spines["left"].set_visible(False)
@@ -71,7 +74,14 @@ def _row(panel: "Axes", axis: Axis, row: int) -> None:
     for digit in np.unique(digits).tolist():
         here = digits == digit
         low, high = (np.full(here.sum(), row + level) for level in BAND)
-        boxes(panel, (ends[:-1][here], ends[1:][here]), (low, high), color=DIGIT_COLOURS[digit], alpha=BAND_ALPHA, lw=0)
+        boxes(
+            panel,
+            (ends[:-1][here], ends[1:][here]),
+            (low, high),
+            color=DIGIT_COLOURS[digit],
+            alpha=BAND_ALPHA,
+            lw=0,
+        )
     width = points[-1] - points[0]
     taken = points[0] - width
     there = [value for value in range(2 * base) if axis.low[row, value] <= axis.high[row, value]]
@@ -90,7 +100,9 @@ def _row(panel: "Axes", axis: Axis, row: int) -> None:
         )
         middle = (low + high) / 2
         if middle - taken > NEAR * width:
-            label = panel.text(float(middle), row + BAND[0] + 0.01, str(value), ha="center", va="top", fontsize=6)
+            label = panel.text(
+                float(middle), row + BAND[0] + 0.01, str(value), ha="center", va="top", fontsize=6
+            )
             label.set_clip_on(True)
             taken = middle
 
@@ -98,7 +110,9 @@ def _row(panel: "Axes", axis: Axis, row: int) -> None:
 def _legend(whole: "Figure", panel: "Axes", ours: bool) -> None:
     from matplotlib.patches import Patch
 
-    handles = [Patch(color=colour, label=str(digit)) for digit, colour in enumerate(DIGIT_COLOURS[:-1])]
+    handles = [
+        Patch(color=colour, label=str(digit)) for digit, colour in enumerate(DIGIT_COLOURS[:-1])
+    ]
     look: dict[str, Any] = {"ncols": len(handles), "title": "digit", "fontsize": 8}
     if ours:
         whole.legend(handles=handles, loc="outside lower center", **look)

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Where the two tokens should stand on the circle: far enough apart to see two arrows, their mean away from the axes.
+# Where the two tokens should stand on the circle: far enough apart to see two arrows, their mean
+# away from the axes.
 WANTED = (0.1, 1.3)
-# The paper's axis is labelled at ten times the heights: its bars add up to 348.1 for the 3,481 inputs of p = 59.
+# The paper's axis is labelled at ten times the heights: its bars add up to 348.1 for the 3,481
+# inputs of p = 59.
 PAPER_SCALE = 10
 # Shares past this quantile are counted in words, not drawn.
 SHOWN = 0.99
@@ -45,7 +47,9 @@ def task(study: Study, ax: Target = None) -> "Figure":
         (table, bars), p = drawn.axes, len(margins)
         table.grid(visible=False)
         top = max(float(margins.max()), np.finfo(float).tiny)
-        image = table.imshow(margins, cmap="cividis", vmin=0, vmax=top, origin="lower", interpolation="nearest")
+        image = table.imshow(
+            margins, cmap="cividis", vmin=0, vmax=top, origin="lower", interpolation="nearest"
+        )
         wrong = np.argwhere(margins <= 0)
         table.plot(wrong[:, 1], wrong[:, 0], "x", ms=4, color=CONCEPT_COLOURS["wrong"])
         table.set(
@@ -97,12 +101,16 @@ def _example_of(study: Study) -> Values | None:
     k="The frequency; the first key frequency if None.",
     pair="The two numbers to add; two that can be told apart if None.",
 )
-def algorithm(study: Study, k: int | None = None, pair: tuple[int, int] | None = None, ax: Target = None) -> "Figure":
+def algorithm(
+    study: Study, k: int | None = None, pair: tuple[int, int] | None = None, ax: Target = None
+) -> "Figure":
     """Draw the four steps (embed, average, double, score) as arrows in the plane of one frequency, and the logits."""
     p = study.p
     k = (study.once(keys_of) or (None,))[0] if k is None else k
     if k is None:
-        raise BadConfig("no key frequency is read off this model by its anatomy; say which one to draw with k")
+        raise BadConfig(
+            "no key frequency is read off this model by its anatomy; say which one to draw with k"
+        )
     of_task = study.config.task
     a, b = example(of_task, k) if pair is None else pair
     if not (0 <= a < p and 0 <= b < p):
@@ -110,7 +118,10 @@ def algorithm(study: Study, k: int | None = None, pair: tuple[int, int] | None =
     with canvas(ax, (7.2, 5.6), 4, columns=2) as drawn:
         embed, mean, double, score = drawn.axes
         turn = 2 * np.pi * k / p
-        tips = [np.exp(1j * turn * renamed[x]) for renamed, x in zip(_renamed(of_task), (a, b), strict=True)]
+        tips = [
+            np.exp(1j * turn * renamed[x])
+            for renamed, x in zip(_renamed(of_task), (a, b), strict=True)
+        ]
         middle = sum(tips) / 2
         # |cos u| e^{2is}: the mean's length with twice its angle.
         doubled = middle**2 / abs(middle) if abs(middle) > 0 else 0j
@@ -122,7 +133,9 @@ def algorithm(study: Study, k: int | None = None, pair: tuple[int, int] | None =
             _circle(axis, p)
             axis.set_title(title, loc="left")
         for tip, name in zip(
-            tips, (f"{letter} = {of_task.element(x)}" for letter, x in (("a", a), ("b", b))), strict=True
+            tips,
+            (f"{letter} = {of_task.element(x)}" for letter, x in (("a", a), ("b", b))),
+            strict=True,
         ):
             _arrow(embed, tip, CONCEPT_COLOURS["input"], name)
             _arrow(mean, tip, QUIET_COLOUR, "")
@@ -133,7 +146,9 @@ def algorithm(study: Study, k: int | None = None, pair: tuple[int, int] | None =
         right, best = int(of_task.answers[a, b]), int(logits.argmax())
         score.vlines(np.arange(p), 0, logits, color=QUIET_COLOUR, lw=1)
         score.plot(np.arange(p), logits, "o", ms=3, color=CONCEPT_COLOURS["output"])
-        score.plot([right], logits[[right]], "o", ms=8, mfc="none", mew=1.6, color=CONCEPT_COLOURS["exact"])
+        score.plot(
+            [right], logits[[right]], "o", ms=8, mfc="none", mew=1.6, color=CONCEPT_COLOURS["exact"]
+        )
         score.set(xlabel="answer c", ylabel="logit")
         score.locator_params(axis="x", integer=True)
         named, other = of_task.element(right), of_task.element(best)
@@ -172,7 +187,10 @@ def _paper_inputs(study: Study) -> Values | None:
 @figure(values=_paper_inputs)
 def residual(study: Study, ax: Target = None) -> "Figure":
     """Draw the skip connection's share of the logits, input by input, as a histogram beside the paper's."""
-    shares, paper = study.once(skip_shares_of), read_published().population.histogram(SKIP_HISTOGRAM)
+    shares, paper = (
+        study.once(skip_shares_of),
+        read_published().population.histogram(SKIP_HISTOGRAM),
+    )
     if shares is None:
         raise BadConfig(
             "this model's attention depends on the tokens, or it is an MLP: no skip connection has a share of its own"
@@ -184,9 +202,25 @@ def residual(study: Study, ax: Target = None) -> "Figure":
         edges = np.linspace(0, high, bins + 1)
         scale = PAPER_SCALE * paper.total / shares.size
         weights = np.full(shares.size, scale * paper.width / (edges[1] - edges[0]))
-        axis.hist(shares.ravel(), bins=list(edges), weights=weights, color=CONCEPT_COLOURS["ours"], label="this model")
-        axis.stairs(PAPER_SCALE * paper.count, paper.edges, color=CONCEPT_COLOURS["paper"], lw=1.8, label="the paper's")
-        axis.set(xlabel="skip connection's share of variance over c", ylabel="inputs (a, b)", xlim=(0, high))
+        axis.hist(
+            shares.ravel(),
+            bins=list(edges),
+            weights=weights,
+            color=CONCEPT_COLOURS["ours"],
+            label="this model",
+        )
+        axis.stairs(
+            PAPER_SCALE * paper.count,
+            paper.edges,
+            color=CONCEPT_COLOURS["paper"],
+            lw=1.8,
+            label="the paper's",
+        )
+        axis.set(
+            xlabel="skip connection's share of variance over c",
+            ylabel="inputs (a, b)",
+            xlim=(0, high),
+        )
         axis.legend(loc="upper right", fontsize=8)
         return drawn.figure
 
@@ -195,7 +229,9 @@ def _weak_spots(study: Study) -> Values | None:
     logits = study.once(explanation_of).logits
     if logits is None or not study.once(keys_of):
         return None
-    return {"spots": [spot for spot in logits.weak_spots if spot.k in study.once(strongest_keys_of)]}
+    return {
+        "spots": [spot for spot in logits.weak_spots if spot.k in study.once(strongest_keys_of)]
+    }
 
 
 @figure("One axes per key frequency (at most eight)", values=_weak_spots)
@@ -210,16 +246,29 @@ def secondary_repair(study: Study, ax: Target = None) -> "Figure":
         parts, form = logits.parts, logits.forms.by_parts
         fine = np.linspace(0, 1, 101)
         for axis, k in zip(drawn.axes, keys, strict=True):
-            row, x = parts.keys.index(k), cos_u(parts.p, parts.keys, parts.shifts)[parts.keys.index(k)]
+            row, x = (
+                parts.keys.index(k),
+                cos_u(parts.p, parts.keys, parts.shifts)[parts.keys.index(k)],
+            )
             for name, part, concept, marker in (
                 ("all logits", parts.all_logits, "truth", "o"),
                 ("absolute part", parts.abs_component, "absolute", "s"),
                 ("identity part", parts.identity_component, "identity", "^"),
             ):
-                axis.plot(x, part.profile[row], marker, ms=3, color=CONCEPT_COLOURS[concept], label=name)
-            axis.plot(fine, form.C[row] * fine, color=CONCEPT_COLOURS["absolute"], lw=1, label="C |cos u|")
+                axis.plot(
+                    x, part.profile[row], marker, ms=3, color=CONCEPT_COLOURS[concept], label=name
+                )
+            axis.plot(
+                fine, form.C[row] * fine, color=CONCEPT_COLOURS["absolute"], lw=1, label="C |cos u|"
+            )
             # cos 2u = 2 cos² u - 1.
-            axis.plot(fine, form.D[row] * (2 * fine**2 - 1), color=CONCEPT_COLOURS["identity"], lw=1, label="D cos 2u")
+            axis.plot(
+                fine,
+                form.D[row] * (2 * fine**2 - 1),
+                color=CONCEPT_COLOURS["identity"],
+                lw=1,
+                label="D cos 2u",
+            )
             axis.set_title(f"k = {k}", loc="left")
             axis.set(xlim=(-0.03, 1.03))
         drawn.label_outside("|cos u|", "strength of the answer")

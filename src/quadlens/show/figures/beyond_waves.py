@@ -48,7 +48,9 @@ def _gate_ranges(study: Study) -> Values | None:
         return None
     values = all_gates(layer)
     ends = zip(layer.gated, values.min(axis=(2, 3)), values.max(axis=(2, 3)), strict=True)
-    positions = [{"name": POSITIONS[table.position], "low": low, "high": high} for table, low, high in ends]
+    positions = [
+        {"name": POSITIONS[table.position], "low": low, "high": high} for table, low, high in ends
+    ]
     return {"heads": drawn_heads(values), "all_heads": layer.heads, "positions": positions}
 
 
@@ -57,17 +59,26 @@ def gates(study: Study, ax: Target = None) -> "Figure":
     """Draw how much each head attends to each position, for every input: one row per head, one map per position."""
     layer = layer_of(study)
     if not layer.gated:
-        raise BadConfig("this model's attention does not depend on the tokens, so it has no gates to draw")
+        raise BadConfig(
+            "this model's attention does not depend on the tokens, so it has no gates to draw"
+        )
     values = all_gates(layer)
     heads, seen = drawn_heads(values), [POSITIONS[table.position] for table in layer.gated]
     size = (2.1 * len(seen) + 1.2, 2.0 * len(heads) + 0.3)
-    with canvas(ax, size, len(heads) * len(seen), columns=len(seen), sharex=True, sharey=True) as drawn:
+    with canvas(
+        ax, size, len(heads) * len(seen), columns=len(seen), sharex=True, sharey=True
+    ) as drawn:
         low, high = min(0.0, layer.scale), max(0.0, layer.scale)
         for index, axis in enumerate(drawn.axes):
             head, position = heads[index // len(seen)], index % len(seen)
             axis.grid(visible=False)
             image = axis.imshow(
-                values[position, head], cmap="cividis", vmin=low, vmax=high, origin="lower", interpolation="nearest"
+                values[position, head],
+                cmap="cividis",
+                vmin=low,
+                vmax=high,
+                origin="lower",
+                interpolation="nearest",
             )
             axis.set_title(f"head {head} on {seen[position]}", loc="left")
             axis.locator_params(integer=True, nbins=4)
@@ -80,9 +91,13 @@ def irrep_shares(study: Study) -> dict[str, Float[np.ndarray, " parts"]]:
     """Share of every irrep in W_L and, where attention is constant, in what neurons read of a and of b."""
     layer, irreps = layer_of(study), study.once(irreps_of)
     if irreps is None:
-        raise BadConfig("this model's task has frequencies, or is no group: there are no irreps to draw")
+        raise BadConfig(
+            "this model's task has frequencies, or is no group: there are no irreps to draw"
+        )
     read = {"U_a": layer.U_a, "U_b": layer.U_b} if layer.is_additive else {}
-    return {name: irreps.shares(functions) for name, functions in ({"W_L": layer.W_L} | read).items()}
+    return {
+        name: irreps.shares(functions) for name, functions in ({"W_L": layer.W_L} | read).items()
+    }
 
 
 def _key_irreps(study: Study) -> Values | None:
@@ -91,9 +106,17 @@ def _key_irreps(study: Study) -> Values | None:
     if found is None:
         return None
     share, parts = irrep_shares(study)["W_L"], found.parts
-    key = [(parts[i], float(share[i])) for i in np.argsort(-share, kind="stable") if is_key(share[i])]
+    key = [
+        (parts[i], float(share[i])) for i in np.argsort(-share, kind="stable") if is_key(share[i])
+    ]
     outline = study.once(outline_of)
-    return {"key": key, "key_share": KEY_SHARE, "most": MOST_IRREPS, "irreps": found, "outline": outline}
+    return {
+        "key": key,
+        "key_share": KEY_SHARE,
+        "most": MOST_IRREPS,
+        "irreps": found,
+        "outline": outline,
+    }
 
 
 @figure(values=_key_irreps)
@@ -108,9 +131,17 @@ def irreps(study: Study, ax: Target = None) -> "Figure":
         width = 0.8 / len(shares)
         for place, (name, share) in enumerate(shares.items()):
             x = np.arange(len(order)) + (place - (len(shares) - 1) / 2) * width
-            axis.bar(x, 100 * share[order], width=width, color=CONCEPT_COLOURS[PART_CONCEPTS[name]], label=name)
+            axis.bar(
+                x,
+                100 * share[order],
+                width=width,
+                color=CONCEPT_COLOURS[PART_CONCEPTS[name]],
+                label=name,
+            )
         names = [f"{parts[i].name} ({parts[i].dimension})" for i in order]
-        axis.set_xticks(range(len(order)), names, fontsize=8, rotation=35, ha="right", rotation_mode="anchor")
+        axis.set_xticks(
+            range(len(order)), names, fontsize=8, rotation=35, ha="right", rotation_mode="anchor"
+        )
         axis.set(ylabel="share, %", ylim=(0, None), xlim=(-0.6, len(order) - 0.4))
         axis.grid(visible=False, axis="x")
         axis.legend(loc="upper right")

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     Target = Axes | Figure | SubFigure | Sequence[Axes] | np.ndarray | None
 else:
-    # What a figure's `ax` may be: None, axes, a figure or subfigure to make axes in, or one axes per panel.
+    # What a figure's `ax` may be: None, axes, a figure or subfigure to make axes in, or one axes
+    # per panel.
     Target = Any
 
 
@@ -58,29 +59,36 @@ class Canvas:
         """The first panel's legend, for all panels: below them on our own figure, inside the first on the caller's."""
         handles, names = self.axes[0].get_legend_handles_labels()
         if self.ours:
-            self.figure.legend(handles, names, loc="outside lower center", ncols=columns, fontsize=8)
+            self.figure.legend(
+                handles, names, loc="outside lower center", ncols=columns, fontsize=8
+            )
         else:
             self.axes[0].legend(handles, names, fontsize="small")
 
 
 @contextlib.contextmanager
-def canvas(ax: Target, size: tuple[float, float], panels: int = 1, **layout: Any) -> Iterator[Canvas]:
+def canvas(
+    ax: Target, size: tuple[float, float], panels: int = 1, **layout: Any
+) -> Iterator[Canvas]:
     """Axes for so many panels: new ones in our look, or the caller's.
 
     Args:
-        ax: None for a new figure; axes for one panel; a figure or subfigure, in which axes are made; or one axes per
-            panel.
+        ax: None for a new figure; axes for one panel; a figure or subfigure, in which axes are
+            made; or one axes per panel.
         size: Of a new figure, in inches.
         panels: How many axes the drawing needs.
-        layout: How new axes are laid out, as for `Figure.subplots`; `columns` for as many rows as it takes, and
-            `projections` for one projection per panel.
+        layout: How new axes are laid out, as for `Figure.subplots`; `columns` for as many rows as
+            it takes, and `projections` for one projection per panel.
 
     Raises:
         BadConfig: if `ax` is something else, or not as many axes as there are panels.
     """
     from matplotlib.figure import FigureBase
 
-    projections, columns = layout.get("projections") or (None,) * panels, layout.get("columns", panels)
+    projections, columns = (
+        layout.get("projections") or (None,) * panels,
+        layout.get("columns", panels),
+    )
     if ax is None:
         from quadlens.show.figures.shown import ShownFigure
 
@@ -96,20 +104,34 @@ def _given(ax: Any, panels: int, projections: tuple[str | None, ...]) -> "list[A
     """The caller's axes, if they are what the drawing needs."""
     from matplotlib.axes import Axes
 
-    axes = list(ax.ravel()) if isinstance(ax, np.ndarray) else list(ax) if isinstance(ax, Sequence) else [ax]
+    axes = (
+        list(ax.ravel())
+        if isinstance(ax, np.ndarray)
+        else list(ax)
+        if isinstance(ax, Sequence)
+        else [ax]
+    )
     if not all(isinstance(axis, Axes) for axis in axes):
         came = next(type(axis).__name__ for axis in axes if not isinstance(axis, Axes))
     elif len(axes) != panels:
         came = f"{len(axes)} axes"
     else:
         wrong = [
-            n for n, (axis, kind) in enumerate(zip(axes, projections, strict=True)) if kind not in (None, axis.name)
+            n
+            for n, (axis, kind) in enumerate(zip(axes, projections, strict=True))
+            if kind not in (None, axis.name)
         ]
         if not wrong:
             return axes
         came = f"axes {wrong[0]} without projection={projections[wrong[0]]!r}"
-    needed = "one matplotlib Axes" if panels == 1 else f"a sequence of {panels} matplotlib Axes, one per panel"
-    raise BadConfig(f"ax: got {came}; expected {needed}, a Figure or SubFigure to make them in, or None")
+    needed = (
+        "one matplotlib Axes"
+        if panels == 1
+        else f"a sequence of {panels} matplotlib Axes, one per panel"
+    )
+    raise BadConfig(
+        f"ax: got {came}; expected {needed}, a Figure or SubFigure to make them in, or None"
+    )
 
 
 def _made(figure: Any, panels: int, layout: dict[str, Any]) -> "list[Axes]":
@@ -117,7 +139,10 @@ def _made(figure: Any, panels: int, layout: dict[str, Any]) -> "list[Axes]":
     columns, projections = layout.pop("columns", panels), layout.pop("projections", None)
     rows = -(-panels // columns)
     if projections is not None:
-        return [figure.add_subplot(rows, columns, n, projection=kind) for n, kind in enumerate(projections, start=1)]
+        return [
+            figure.add_subplot(rows, columns, n, projection=kind)
+            for n, kind in enumerate(projections, start=1)
+        ]
     made = list(figure.subplots(rows, columns, squeeze=False, **layout).ravel())
     for unused in made[panels:]:
         unused.set_visible(False)
@@ -132,7 +157,10 @@ def boxes(
 ) -> "PathPatch":
     """N boxes from edges[0] to edges[1] and from levels[0] to levels[1]; one path, so that files stay small."""
     (left, right), (bottom, top) = edges, levels
-    corners = [np.stack(pair, axis=1) for pair in ((left, bottom), (left, top), (right, top), (right, bottom))]
+    corners = [
+        np.stack(pair, axis=1)
+        for pair in ((left, bottom), (left, top), (right, top), (right, bottom))
+    ]
     return shapes(axis, np.stack(corners, axis=1), **look)
 
 

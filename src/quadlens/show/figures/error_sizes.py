@@ -44,7 +44,11 @@ def _rules(study: Study) -> tuple[ClusterBounds, ...]:
 def _baselines(study: Study) -> Values | None:
     clusters = study.once(rule_clusters)
     sizes = sorted({f"{cluster.baseline.middle:.3f}" for cluster in clusters})
-    return {"sizes": list(dict.fromkeys((sizes[0], sizes[-1]))), "clusters": clusters} if sizes else None
+    return (
+        {"sizes": list(dict.fromkeys((sizes[0], sizes[-1]))), "clusters": clusters}
+        if sizes
+        else None
+    )
 
 
 @figure("One axes per key frequency that is a quadrature rule", values=_baselines)
@@ -57,10 +61,23 @@ def exact_error(study: Study, ax: Target = None) -> "Figure":
         for axis, cluster in zip(drawn.axes, clusters, strict=True):
             values = np.maximum(errors(cluster.scheme), 1e-6)
             colour = frequency_colour(cluster.k, study.once(keys_of))
-            axis.plot(np.arange(len(values)), values, ".-", ms=4, lw=0.6, color=colour, label="exact error")
+            axis.plot(
+                np.arange(len(values)),
+                values,
+                ".-",
+                ms=4,
+                lw=0.6,
+                color=colour,
+                label="exact error",
+            )
             bound, by_moments = CONCEPT_COLOURS["bound"], f"moment bound (M = {cluster.moments})"
             lines = (
-                (cluster.exact_psi.absolute.upper, CONCEPT_COLOURS["exact"], "-", "exact worst case"),
+                (
+                    cluster.exact_psi.absolute.upper,
+                    CONCEPT_COLOURS["exact"],
+                    "-",
+                    "exact worst case",
+                ),
                 (cluster.moment_bound_psi.value, bound, ":", by_moments),
                 (cluster.rows.total_abs_bound_half.value, bound, "--", "the paper's bound"),
                 (cluster.baseline.middle, QUIET_COLOUR, "-", "mean size of the integral"),
@@ -79,9 +96,10 @@ def exact_error(study: Study, ax: Target = None) -> "Figure":
 def heights(cluster: ClusterBounds) -> tuple[float, float, float, float]:
     """(bound, lost by the Lipschitz bound, lost by the triangle inequality for ψ, exact), relative to the baseline.
 
-    bound = 2·(half-period bound) + angle error; the quadrature part's truth is the exact error with 2φ, and adding the
-    angle error to it overstates the exact error with ψ. The last of the losses can be of either sign in principle, so
-    the four numbers satisfy bound - lost - lost = exact by construction.
+    bound = 2·(half-period bound) + angle error; the quadrature part's truth is the exact error with
+    2φ, and adding the angle error to it overstates the exact error with ψ. The last of the losses
+    can be of either sign in principle, so the four numbers satisfy bound - lost - lost = exact by
+    construction.
     """
     scale = cluster.baseline.middle
     bound = cluster.rows.total_abs_bound_half.value
@@ -107,12 +125,19 @@ def error_waterfall(study: Study, ax: Target = None) -> "Figure":
         top = max(heights(cluster)[0] for cluster in clusters)
         for index, (axis, cluster) in enumerate(zip(drawn.axes, clusters, strict=True)):
             bound, slope, angle, exact = heights(cluster)
-            bottom, size_of = np.array([0, bound - slope, exact, 0]), np.array([bound, slope, angle, exact])
+            bottom, size_of = (
+                np.array([0, bound - slope, exact, 0]),
+                np.array([bound, slope, angle, exact]),
+            )
             axis.bar(np.arange(4), size_of, bottom=bottom, color=colours, width=0.75)
-            for x, (low, high, value) in enumerate(zip(bottom, bottom + size_of, size_of, strict=True)):
+            for x, (low, high, value) in enumerate(
+                zip(bottom, bottom + size_of, size_of, strict=True)
+            ):
                 text, spot = f"{'−' if x in (1, 2) else ''}{value:.3f}", (x, max(low, high))
                 axis.annotate(text, spot, (0, 2), "data", "offset points", ha="center", fontsize=8)
-            axis.set_xticks(np.arange(4), STEPS, fontsize=7, rotation=35, ha="right", rotation_mode="anchor")
+            axis.set_xticks(
+                np.arange(4), STEPS, fontsize=7, rotation=35, ha="right", rotation_mode="anchor"
+            )
             axis.set_title(f"k = {cluster.k}", loc="left")
             axis.set_ylim(0, top * 1.15)
             axis.grid(visible=False, axis="x")
@@ -124,7 +149,8 @@ def error_waterfall(study: Study, ax: Target = None) -> "Figure":
 def _even_moments(study: Study) -> Values | None:
     series = [(cluster, moments_of(cluster.scheme, DRAWN)) for cluster in study.once(rule_clusters)]
     even_moments = [
-        {"cluster": cluster, "size": x.size[x.order > 0], "order": x.order[x.order > 0]} for cluster, x in series
+        {"cluster": cluster, "size": x.size[x.order > 0], "order": x.order[x.order > 0]}
+        for cluster, x in series
     ]
     return {"order": 2 * DRAWN + 2, "moments": even_moments} if even_moments else None
 
@@ -142,9 +168,15 @@ def moments(study: Study, ax: Target = None) -> "Figure":
             colour = frequency_colour(cluster.k, study.once(keys_of))
             size = np.maximum(series.size[keep], FLOOR)
             axis.vlines(series.order[keep] + moved, FLOOR, size, color=colour, lw=0.8, alpha=0.5)
-            axis.plot(series.order[keep] + moved, size, "o", ms=4, color=colour, label=f"k = {cluster.k}")
+            axis.plot(
+                series.order[keep] + moved, size, "o", ms=4, color=colour, label=f"k = {cluster.k}"
+            )
             axis.axhline(cluster.neurons**-0.5, color=CONCEPT_COLOURS["bound"], lw=0.9, ls="--")
-        axis.set(yscale="log", xlabel="order n of the moment", ylabel=r"$|\sum w_i\, e^{in\varphi_i}|\,/\,2\pi$")
+        axis.set(
+            yscale="log",
+            xlabel="order n of the moment",
+            ylabel=r"$|\sum w_i\, e^{in\varphi_i}|\,/\,2\pi$",
+        )
         smallest = min(float(moments_of(cluster.scheme, DRAWN).size.max()) for cluster in clusters)
         axis.set_ylim(max(FLOOR, min(1e-4, smallest / 10)), 1.6)
         axis.legend(ncols=4, loc="lower left", bbox_to_anchor=(0, 1))

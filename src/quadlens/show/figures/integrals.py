@@ -38,12 +38,18 @@ def _relu_clusters(study: Study) -> tuple[ClusterBounds, ...]:
 
 def _first_sum(study: Study) -> Values | None:
     clusters = _relu_clusters(study)
-    return {"scheme": clusters[0].scheme, "total": _sum_at_zero(clusters[0].scheme)} if clusters else None
+    return (
+        {"scheme": clusters[0].scheme, "total": _sum_at_zero(clusters[0].scheme)}
+        if clusters
+        else None
+    )
 
 
 def _errors(study: Study) -> list[Values]:
     """Each cluster with the worst error of its sums."""
-    with_errors = [(cluster, error_of(cluster, study.config.activation)) for cluster in _relu_clusters(study)]
+    with_errors = [
+        (cluster, error_of(cluster, study.config.activation)) for cluster in _relu_clusters(study)
+    ]
     return [{"k": cluster.k, "cluster": cluster, "error": error} for cluster, error in with_errors]
 
 
@@ -56,7 +62,13 @@ def infinite_width(study: Study, k: int | None = None, ax: Target = None) -> "Fi
         phi, w = np.angle(np.exp(1j * scheme.phi)), scheme.w
         colour = frequency_colour(scheme.k, study.once(keys_of))
         left.vlines(phi, 0, integrand(phi), color=colour, lw=0.9, alpha=0.8)
-        left.scatter(phi, integrand(phi), s=120 * w / w.max() * min(1.0, 40 / scheme.n), color=colour, zorder=3)
+        left.scatter(
+            phi,
+            integrand(phi),
+            s=120 * w / w.max() * min(1.0, 40 / scheme.n),
+            color=colour,
+            zorder=3,
+        )
         fine = np.linspace(-np.pi, np.pi, 721)
         right.fill_between(fine, integrand(fine), color=colour, alpha=0.35, lw=0)
         right.plot(fine, integrand(fine), color=CONCEPT_COLOURS["truth"], lw=1.3)
@@ -73,7 +85,9 @@ def _sum_at_zero(scheme: Scheme) -> float:
     return float((scheme.w * integrand(scheme.phi)).sum())
 
 
-def sums(scheme: Scheme, s: Float[np.ndarray, " m"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+def sums(
+    scheme: Scheme, s: Float[np.ndarray, " m"]
+) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
     """Σ w_i ReLU(cos(s+φ_i)) cos ψ_i and the same with sin ψ_i."""
     active = np.maximum(np.cos(s[:, None] + scheme.phi), 0) * scheme.w
     return active @ np.cos(scheme.psi), active @ np.sin(scheme.psi)
@@ -107,7 +121,11 @@ def _draw_sums(axis: "Axes", scheme: Scheme, colour: str) -> None:
     axis.legend(ncols=2, loc="upper center", fontsize=8)
 
 
-@figure("Four axes, the first three with projection='3d'", values=lambda study: _errors(study)[:1], k=CLUSTER)
+@figure(
+    "Four axes, the first three with projection='3d'",
+    values=lambda study: _errors(study)[:1],
+    k=CLUSTER,
+)
 def integration_3d(study: Study, k: int | None = None, ax: Target = None) -> "Figure":
     """Draw the MLP as integration over φ: cos(s+φ) after ReLU; times cos 2φ; times sin 2φ; and the sums along φ."""
     scheme = cluster_of(study, k).scheme
@@ -124,10 +142,14 @@ def integration_3d(study: Study, k: int | None = None, ax: Target = None) -> "Fi
         space: Any
         for space, (title, factor) in zip(drawn.axes, panels, strict=False):
             z = np.maximum(np.cos(s + phi), 0) * factor(phi)
-            space.plot_surface(phi, s, z, cmap="cividis", rstride=2, cstride=2, lw=0, alpha=0.75, rasterized=True)
+            space.plot_surface(
+                phi, s, z, cmap="cividis", rstride=2, cstride=2, lw=0, alpha=0.75, rasterized=True
+            )
             for angle in chosen:
                 height = np.maximum(np.cos(line + angle), 0) * factor(np.array(angle))
-                space.plot(np.full_like(line, angle), line, height, color=colour, lw=0.7, rasterized=True)
+                space.plot(
+                    np.full_like(line, angle), line, height, color=colour, lw=0.7, rasterized=True
+                )
             space.set(xlabel="φ", ylabel="s", title=title, zlim=(-1, 1))
             space.set_xticks([-np.pi, 0, np.pi], ["−π", "0", "π"])
             space.set_yticks([0, np.pi, 2 * np.pi], ["0", "π", "2π"])

@@ -25,7 +25,9 @@ WITH_HISTORY = "A study, a training result, a path or the name of a bundled mode
 def _history(study: Study) -> History:
     history = study.once(history_of)
     if history is None or not len(history.curves):
-        raise BadConfig("the files of the training run are not beside this model, so how it learned cannot be drawn")
+        raise BadConfig(
+            "the files of the training run are not beside this model, so how it learned cannot be drawn"
+        )
     return history
 
 
@@ -72,7 +74,8 @@ def _survivors(study: Study) -> Values | None:
 def frequencies_over_training(study: Study, ax: Target = None) -> "Figure":
     """Draw the share of the neurons' power at each frequency over training; those that survive are named.
 
-    A survivor that is no key (usually a key's double) is drawn dashed, in the colour of the key it doubles.
+    A survivor that is no key (usually a key's double) is drawn dashed, in the colour of the key it
+    doubles.
     """
     history = _history(study)
     with canvas(ax, (6.4, 5.0), 2, columns=1, sharex=True) as drawn:
@@ -81,7 +84,9 @@ def frequencies_over_training(study: Study, ax: Target = None) -> "Figure":
         keys = study.once(keys_of) or survivors
         halved = {doubled(k, study.p): k for k in keys}
         powers = (history.input_power, history.output_power)
-        for axis, power, side in zip(drawn.axes, powers, ("input, (U_a + U_b)/2", "output, W_L"), strict=True):
+        for axis, power, side in zip(
+            drawn.axes, powers, ("input, (U_a + U_b)/2", "output, W_L"), strict=True
+        ):
             share = _shares(power)
             for k in range(1, share.shape[1] + 1):
                 if k not in survivors:
@@ -91,7 +96,9 @@ def frequencies_over_training(study: Study, ax: Target = None) -> "Figure":
                 colour = frequency_colour(k if is_key else halved.get(k, k), keys)
                 name = f"k = {k}" if is_key or k not in halved else f"{k} = 2·{halved[k]}"
                 dash = "-" if is_key else "--"
-                axis.plot(epochs, 100 * share[:, k - 1], dash, color=colour, lw=1.8, zorder=2, label=name)
+                axis.plot(
+                    epochs, 100 * share[:, k - 1], dash, color=colour, lw=1.8, zorder=2, label=name
+                )
             axis.set(xscale="log", ylabel="share of power, %", ylim=(0, None))
             axis.set_title(side, loc="left", fontsize=10)
         drawn.axes[1].set_xlabel("epoch")
@@ -102,12 +109,16 @@ def frequencies_over_training(study: Study, ax: Target = None) -> "Figure":
 def surviving(history: History) -> tuple[int, ...]:
     """Frequencies that end with at least `NAMED_SHARE` of the power on either side."""
     last = [_shares(power)[-1] for power in (history.input_power, history.output_power)]
-    return tuple(sorted({int(k) for share in last for k in np.flatnonzero(share >= NAMED_SHARE) + 1}))
+    return tuple(
+        sorted({int(k) for share in last for k in np.flatnonzero(share >= NAMED_SHARE) + 1})
+    )
 
 
 def _first_share(history: History) -> float:
     """The largest share of one frequency at the first moment recorded, on either side."""
-    return max(float(_shares(power)[0].max()) for power in (history.input_power, history.output_power))
+    return max(
+        float(_shares(power)[0].max()) for power in (history.input_power, history.output_power)
+    )
 
 
 def _shares(power: np.ndarray) -> np.ndarray:

@@ -25,7 +25,14 @@ MOST_BINS = 60
 # More frequencies than this get a label only every so often.
 LABELLED = 30
 # How an activation is named in a sentence.
-ACTIVATION_WORDS = {"relu": "ReLU", "abs": "|x|", "square": "x²", "quartic": "x⁴", "gelu": "GELU", "silu": "SiLU"}
+ACTIVATION_WORDS = {
+    "relu": "ReLU",
+    "abs": "|x|",
+    "square": "x²",
+    "quartic": "x⁴",
+    "gelu": "GELU",
+    "silu": "SiLU",
+}
 
 
 def typical_neuron(study: Study) -> int:
@@ -57,15 +64,31 @@ def neuron(study: Study, i: int | None = None, ax: Target = None) -> "Figure":
         reads, writes = drawn.axes
         tokens, fine = np.arange(p), np.linspace(0, p - 1, 12 * p)
         k_in, k_out = int(roles.k_in[i]), int(roles.k_out[i])
-        wave = spectra.input.mean[i] + roles.rho[i] * np.cos(2 * np.pi * k_in / p * fine + roles.phi[i])
+        wave = spectra.input.mean[i] + roles.rho[i] * np.cos(
+            2 * np.pi * k_in / p * fine + roles.phi[i]
+        )
         reads.plot(fine, wave, color=CONCEPT_COLOURS["input"], lw=1.2, label=f"wave of k = {k_in}")
-        reads.plot(tokens, collapsed.U_a[:, i], "o", ms=3.5, color=CONCEPT_COLOURS["input"], label="U_a")
-        reads.plot(tokens, collapsed.U_b[:, i], "o", ms=4.5, mfc="none", color=CONCEPT_COLOURS["input"], label="U_b")
+        reads.plot(
+            tokens, collapsed.U_a[:, i], "o", ms=3.5, color=CONCEPT_COLOURS["input"], label="U_a"
+        )
+        reads.plot(
+            tokens,
+            collapsed.U_b[:, i],
+            "o",
+            ms=4.5,
+            mfc="none",
+            color=CONCEPT_COLOURS["input"],
+            label="U_b",
+        )
         reads.set(ylabel="reads, U[·, i]")
         omega, psi = spectra.output.amplitude[k_out - 1, i], spectra.output.phase[k_out - 1, i]
         wave = spectra.output.mean[i] + omega * np.cos(2 * np.pi * k_out / p * fine + psi)
-        writes.plot(fine, wave, color=CONCEPT_COLOURS["output"], lw=1.2, label=f"wave of k = {k_out}")
-        writes.plot(tokens, collapsed.W_L[:, i], "o", ms=3.5, color=CONCEPT_COLOURS["output"], label="W_L")
+        writes.plot(
+            fine, wave, color=CONCEPT_COLOURS["output"], lw=1.2, label=f"wave of k = {k_out}"
+        )
+        writes.plot(
+            tokens, collapsed.W_L[:, i], "o", ms=3.5, color=CONCEPT_COLOURS["output"], label="W_L"
+        )
         writes.set(xlabel="token a, b (above), answer c (below)", ylabel="writes, W_L[·, i]")
         for axis in drawn.axes:
             axis.margins(x=0.02)
@@ -83,7 +106,10 @@ def _explained(study: Study) -> Values | None:
     shares = _living_shares(study)
     if not len(shares[0]):
         return None
-    half, every = [float(np.median(share)) for share in shares], [float(share.min()) for share in shares]
+    half, every = (
+        [float(np.median(share)) for share in shares],
+        [float(share.min()) for share in shares],
+    )
     return {"living": len(shares[0]), "half": half, "every": every}
 
 
@@ -95,16 +121,34 @@ def single_frequency(study: Study, ax: Target = None) -> "Figure":
         ("output", "share of W_L's variance at k_out", read_published().variance_output),
     )
     with canvas(ax, (7.2, 3.3), 2) as drawn:
-        for axis, share, (side, name, theirs) in zip(drawn.axes, _living_shares(study), sides, strict=True):
+        for axis, share, (side, name, theirs) in zip(
+            drawn.axes, _living_shares(study), sides, strict=True
+        ):
             edges = common_bins(share, theirs)
             weights = np.full(len(share), 100 / max(len(share), 1))
-            axis.hist(share, bins=list(edges), weights=weights, color=CONCEPT_COLOURS[side], label="this model")
-            heights = np.histogram((theirs.edges[:-1] + theirs.edges[1:]) / 2, bins=edges, weights=theirs.count)[0]
+            axis.hist(
+                share,
+                bins=list(edges),
+                weights=weights,
+                color=CONCEPT_COLOURS[side],
+                label="this model",
+            )
+            heights = np.histogram(
+                (theirs.edges[:-1] + theirs.edges[1:]) / 2, bins=edges, weights=theirs.count
+            )[0]
             paper = CONCEPT_COLOURS["paper"]
-            axis.stairs(100 * heights / theirs.total, edges, color=paper, lw=1.4, label="the paper's")
+            axis.stairs(
+                100 * heights / theirs.total, edges, color=paper, lw=1.4, label="the paper's"
+            )
             below = int((share < edges[0]).sum())
             if below:
-                axis.text(0.02, 0.72, f"← {below} below {edges[0]:.2f}", transform=axis.transAxes, fontsize=9)
+                axis.text(
+                    0.02,
+                    0.72,
+                    f"← {below} below {edges[0]:.2f}",
+                    transform=axis.transAxes,
+                    fontsize=9,
+                )
             axis.set(xlabel=name, xlim=(edges[0], edges[-1]))
             axis.locator_params(axis="x", nbins=5)
             axis.legend(loc="upper left")
@@ -132,7 +176,12 @@ def _counts(study: Study) -> Values | None:
     every, stray = frequency_counts(study.once(explanation_of))
     if not every.any():
         return None
-    return {"every": every, "stray": stray, "keys": study.once(keys_of), "key_neurons": read_published().key_neurons}
+    return {
+        "every": every,
+        "stray": stray,
+        "keys": study.once(keys_of),
+        "key_neurons": read_published().key_neurons,
+    }
 
 
 @figure(values=_counts)
@@ -145,11 +194,21 @@ def freqcount(study: Study, ax: Target = None) -> "Figure":
         colours = [frequency_colour(int(frequency), study.once(keys_of)) for frequency in k]
         axis.bar(k, every, color=colours, width=0.8)
         if stray.any():
-            axis.bar(k, stray, color=CONCEPT_COLOURS["wrong"], width=0.8, label="write another frequency")
+            axis.bar(
+                k, stray, color=CONCEPT_COLOURS["wrong"], width=0.8, label="write another frequency"
+            )
             axis.legend(loc="lower right", bbox_to_anchor=(1, 1))
         for frequency in k[every > 0]:
             spot = (float(frequency), float(every[frequency - 1]))
-            axis.annotate(str(every[frequency - 1]), spot, (0, 2), "data", "offset points", ha="center", fontsize=8)
+            axis.annotate(
+                str(every[frequency - 1]),
+                spot,
+                (0, 2),
+                "data",
+                "offset points",
+                ha="center",
+                fontsize=8,
+            )
         step = 1 if len(k) <= LABELLED else len(k) // LABELLED + 1
         axis.set_xticks(k[::step], [str(frequency) for frequency in k[::step]], fontsize=8)
         axis.set(xlabel="primary input frequency k", ylabel="neurons")

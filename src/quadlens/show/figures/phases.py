@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-RANK_LABELS = {2: "secondary-phi-twice-primary", 3: "tertiary-phi-thrice-primary", 4: "quaternary-phi-vs-primary"}
+RANK_LABELS = {
+    2: "secondary-phi-twice-primary",
+    3: "tertiary-phi-thrice-primary",
+    4: "quaternary-phi-vs-primary",
+}
 MOST_PANELS = 6
 
 
@@ -31,7 +35,11 @@ def _drawn_clusters(study: Study) -> list[Values]:
     rules, strongest = study.once(rule_clusters), study.once(strongest_keys_of)
     chosen = tuple(cluster.k for cluster in rules) or strongest
     both = zip(explanation.clusters, explanation.phases, strict=True)
-    return [{"k": cluster.k, "cluster": cluster, "phases": phases} for cluster, phases in both if cluster.k in chosen]
+    return [
+        {"k": cluster.k, "cluster": cluster, "phases": phases}
+        for cluster, phases in both
+        if cluster.k in chosen
+    ]
 
 
 @figure(k="The cluster's frequency; the first key frequency if None.", values=_drawn_clusters)
@@ -40,7 +48,9 @@ def angles(study: Study, k: int | None = None, ax: Target = None) -> "Figure":
     clusters = {cluster.k: cluster for cluster in study.once(explanation_of).clusters}
     k = next((key for key in study.once(keys_of) if key in clusters), None) if k is None else k
     if k is None or k not in clusters:
-        raise BadConfig(f"no cluster of this model has frequency {k}; there are: {listed(tuple(clusters))}")
+        raise BadConfig(
+            f"no cluster of this model has frequency {k}; there are: {listed(tuple(clusters))}"
+        )
     cluster, colour = clusters[k], frequency_colour(k, study.once(keys_of))
     with canvas(ax, (4.8, 4.6)) as drawn:
         (axis,) = drawn.axes
@@ -51,7 +61,9 @@ def angles(study: Study, k: int | None = None, ax: Target = None) -> "Figure":
         axis.scatter(phi, psi, s=size, color=colour, alpha=0.7, lw=0, zorder=3)
         axis.plot(phi, np.full(len(phi), -np.pi * 1.06), "|", ms=6, color=colour, alpha=0.7)
         _square(axis)
-        axis.set(xlabel="input phase φ", ylabel="output phase ψ", ylim=(-np.pi * 1.12, np.pi * 1.04))
+        axis.set(
+            xlabel="input phase φ", ylabel="output phase ψ", ylim=(-np.pi * 1.12, np.pi * 1.04)
+        )
         axis.set_title(f"k = {k}, {len(phi)} neurons", loc="left")
         return drawn.figure
 
@@ -65,21 +77,39 @@ def _square(axis: "Axes") -> None:
 
 def draw_multiple(axis: "Axes", m: int, offset: float) -> None:
     """The line θ = mφ + offset, cut where it leaves the circle's square."""
-    cuts = np.arange(np.ceil((-m * np.pi + offset - np.pi) / (2 * np.pi)), (m * np.pi + offset + np.pi) / (2 * np.pi))
+    cuts = np.arange(
+        np.ceil((-m * np.pi + offset - np.pi) / (2 * np.pi)),
+        (m * np.pi + offset + np.pi) / (2 * np.pi),
+    )
     for turn in cuts:
         ends = np.array([-np.pi, np.pi]) + 2 * np.pi * turn
         phi = np.clip((ends - offset) / m, -np.pi, np.pi)
         if phi[1] - phi[0] > 1e-9:
-            axis.plot(phi, m * phi + offset - 2 * np.pi * turn, color=CONCEPT_COLOURS["truth"], lw=0.9, zorder=1)
+            axis.plot(
+                phi,
+                m * phi + offset - 2 * np.pi * turn,
+                color=CONCEPT_COLOURS["truth"],
+                lw=0.9,
+                zorder=1,
+            )
 
 
 def _drawn_ranks(study: Study) -> list[Values]:
     """One per rank, where p has so many frequencies and the model has key frequencies."""
     explanation, common = study.once(explanation_of), {"labels": RANK_LABELS, "drawn_r2": DRAWN_R2}
-    ranks = [rank for rank in RANK_LABELS if rank <= len(explanation.harmonics.k)] if study.once(keys_of) else []
+    ranks = (
+        [rank for rank in RANK_LABELS if rank <= len(explanation.harmonics.k)]
+        if study.once(keys_of)
+        else []
+    )
     shown = study.once(keys_of)[:MOST_PANELS]
     return [
-        {"rank": n, "kind": RANK_NAMES[n - 1], "fits": {k: _best_fit(explanation, n, k) for k in shown}, **common}
+        {
+            "rank": n,
+            "kind": RANK_NAMES[n - 1],
+            "fits": {k: _best_fit(explanation, n, k) for k in shown},
+            **common,
+        }
         for n in ranks
     ]
 
@@ -90,7 +120,9 @@ def harmonic_phases(study: Study, rank: int = 2, ax: Target = None) -> "Figure":
     explanation = study.once(explanation_of)
     keys, there = study.once(keys_of)[:MOST_PANELS], len(explanation.harmonics.k)
     if rank not in RANK_LABELS or rank > there or not keys:
-        raise BadConfig(f"rank {rank}; expected 2, 3 or 4, of a model with key frequencies and as many frequencies")
+        raise BadConfig(
+            f"rank {rank}; expected 2, 3 or 4, of a model with key frequencies and as many frequencies"
+        )
     columns = min(3, len(keys))
     size = (2.55 * columns + 0.3, 2.95 * -(-len(keys) // columns))
     with canvas(ax, size, len(keys), columns=columns) as drawn:
@@ -110,7 +142,9 @@ def harmonic_phases(study: Study, rank: int = 2, ax: Target = None) -> "Figure":
 
 def _scatter(axis: "Axes", study: Study, rank: int, k: int, best: HarmonicFit | None) -> None:
     harmonics, row = study.once(explanation_of).harmonics, rank - 1
-    neurons = (harmonics.k[0] == k) & harmonics.present[row] & ~study.once(explanation_of).roles.dead
+    neurons = (
+        (harmonics.k[0] == k) & harmonics.present[row] & ~study.once(explanation_of).roles.dead
+    )
     shared = neurons & (harmonics.k[row] == best.frequency) if best else np.zeros_like(neurons)
     colour = frequency_colour(k, study.once(keys_of))
     for chosen, ink, alpha in ((neurons & ~shared, QUIET_COLOUR, 0.9), (shared, colour, 0.7)):
@@ -135,7 +169,11 @@ def _fit_words(fit: HarmonicFit | None) -> str:
 
 def _doubling(study: Study) -> Values | None:
     doubling = study.once(explanation_of).doubling
-    return None if doubling.share is None else {"doubling": doubling, "paper": read_published().doubled}
+    return (
+        None
+        if doubling.share is None
+        else {"doubling": doubling, "paper": read_published().doubled}
+    )
 
 
 @figure(values=_doubling)
@@ -151,8 +189,20 @@ def primsecfreq(study: Study, ax: Target = None) -> "Figure":
         harmonics = explanation.harmonics
         there = harmonics.present[1] & ~explanation.roles.dead
         pairs, counts = np.unique(harmonics.k[:2][:, there].T, axis=0, return_counts=True)
-        axis.scatter(pairs[:, 0], pairs[:, 1], s=12 + 1.2 * counts, color=CONCEPT_COLOURS["ours"], alpha=0.75, zorder=3)
-        axis.set(xlabel="primary frequency k", ylabel="secondary frequency", xlim=(0, half + 1), ylim=(0, half + 1.5))
+        axis.scatter(
+            pairs[:, 0],
+            pairs[:, 1],
+            s=12 + 1.2 * counts,
+            color=CONCEPT_COLOURS["ours"],
+            alpha=0.75,
+            zorder=3,
+        )
+        axis.set(
+            xlabel="primary frequency k",
+            ylabel="secondary frequency",
+            xlim=(0, half + 1),
+            ylim=(0, half + 1.5),
+        )
         axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0))
         axis.locator_params(integer=True)
         return drawn.figure

@@ -58,8 +58,9 @@ class Family:
     Attributes:
         name: On the command line: all of its pictures.
         draw: The public function, `draw(study, …, ax=None)`.
-        values: What the templates need of one model beside the study, for each of its pictures; those that `draw`
-            takes are passed to it. None or () if the model has not what the figure needs.
+        values: What the templates need of one model beside the study, for each of its pictures;
+            those that `draw` takes are passed to it. None or () if the model has not what the
+            figure needs.
         title: A template.
         finding: A template.
         how_to_read: A template.
@@ -106,7 +107,9 @@ class Family:
         texts = filled(self.title), filled(self.finding), filled(self.how_to_read), self.data
         taken = inspect.signature(self.draw).parameters
         options = {name: value for name, value in values.items() if name in taken}
-        return Picture(filled(self.picture or self.name), label, *texts, partial(self.draw, study, **options))
+        return Picture(
+            filled(self.picture or self.name), label, *texts, partial(self.draw, study, **options)
+        )
 
     def makes(self, name: str) -> bool:
         """Whether a picture of this family can have this file name or label."""
@@ -142,7 +145,11 @@ def figure(
         def public(study: Any, *others: Any, **options: Any) -> "Figure":
             subject = study_of(study)
             if not is_of(subject):
-                kind = "on sequences" if on_sequences else "that answer pairs; `sequence_axis` is of those on sequences"
+                kind = (
+                    "on sequences"
+                    if on_sequences
+                    else "that answer pairs; `sequence_axis` is of those on sequences"
+                )
                 raise BadConfig(f"{draw.__name__} is a figure of networks {kind}")
             return checked_draw(subject, *others, **options)
 

@@ -30,7 +30,8 @@ class PopulationFigure:
         title: A few words.
         across: The horizontal axis.
         counted: What one unit of height is.
-        threshold: Where the share above or below is worth saying; None for whole numbers, of which the commonest is.
+        threshold: Where the share above or below is worth saying; None for whole numbers, of which
+            the commonest is.
         above: Whether the share above counts, or below.
     """
 
@@ -45,9 +46,14 @@ class PopulationFigure:
 # By the paper's label.
 COUNT_FIGURES = {
     "nfreqcountmul": PopulationFigure(
-        "number_of_key_frequencies", "Number of key frequencies", "key frequencies of a model", "models"
+        "number_of_key_frequencies",
+        "Number of key frequencies",
+        "key frequencies of a model",
+        "models",
     ),
-    "freqcountmul": PopulationFigure("neurons_per_frequency_1_to_29", "Frequencies used", "frequency k", "neurons"),
+    "freqcountmul": PopulationFigure(
+        "neurons_per_frequency_1_to_29", "Frequencies used", "frequency k", "neurons"
+    ),
 }
 HISTOGRAM_FIGURES = {
     "freqstrengthmul": PopulationFigure(
@@ -112,7 +118,9 @@ def population_counts(study: Study, label: str = "nfreqcountmul", ax: Target = N
     values=lambda study: _bars(study, HISTOGRAM_FIGURES),
     label="The paper's figure: freqstrengthmul, uoutstrengthmul, nibound or primsecr2.",
 )
-def population_histograms(study: Study, label: str = "freqstrengthmul", ax: Target = None) -> "Figure":
+def population_histograms(
+    study: Study, label: str = "freqstrengthmul", ax: Target = None
+) -> "Figure":
     """Draw a histogram of the paper's population, ours over it with the same area, and this model's median dashed."""
     return _draw(study, HISTOGRAM_FIGURES, label, ax)
 
@@ -124,7 +132,11 @@ def _draw(study: Study, figures: dict[str, PopulationFigure], label: str, ax: Ta
     with canvas(ax, (5.2, 2.9)) as drawn:
         (axis,) = drawn.axes
         draw = draw_counts if kind.threshold is None else draw_histogram
-        draw(axis, read_published().population.histogram(kind.key), read_population().histogram(kind.key))
+        draw(
+            axis,
+            read_published().population.histogram(kind.key),
+            read_population().histogram(kind.key),
+        )
         if mark is not None:
             axis.axvline(mark, color=CONCEPT_COLOURS["truth"], lw=1.3, ls="--", label="this model")
         axis.set(xlabel=kind.across, ylabel=kind.counted)
@@ -149,9 +161,15 @@ def this_model(study: Study, label: str) -> float | None:
     values = {
         "freqstrengthmul": explanation.roles.variance_input[alive],
         "uoutstrengthmul": explanation.roles.variance_output[alive],
-        "nibound": np.array([cluster.rows.total_abs_bound_half.value for cluster in study.once(rule_clusters)]),
+        "nibound": np.array(
+            [cluster.rows.total_abs_bound_half.value for cluster in study.once(rule_clusters)]
+        ),
         "primsecr2": np.array(
-            [doubling.phase_r2 for doubling in explanation.cluster_doubling if doubling.phase_r2 is not None]
+            [
+                doubling.phase_r2
+                for doubling in explanation.cluster_doubling
+                if doubling.phase_r2 is not None
+            ]
         ),
     }[label]
     return float(np.median(values)) if len(values) else None

@@ -28,7 +28,9 @@ COSTS = ("arcs", "moments")
 SPREAD = 0.1
 
 
-def comparison_figures(comparison: "Comparison", rows: Sequence[dict[str, Any]]) -> "Iterator[tuple[str, Figure]]":
+def comparison_figures(
+    comparison: "Comparison", rows: Sequence[dict[str, Any]]
+) -> "Iterator[tuple[str, Figure]]":
     """Every figure of a comparison, by its file name.
 
     Args:
@@ -45,14 +47,29 @@ def draw_key_frequencies(counts: "KeyCounts") -> "Figure":
     """How many models have how many key frequencies, with Wilson's intervals on ours (figure `nfreqcountmul`)."""
     with canvas(None, (6.4, 3.8)) as drawn:
         (axis,) = drawn.axes
-        ours, paper = whole_numbers(counts.ours), whole_numbers(dict.fromkeys(counts.ours, 0) | counts.paper)
+        ours, paper = (
+            whole_numbers(counts.ours),
+            whole_numbers(dict.fromkeys(counts.ours, 0) | counts.paper),
+        )
         draw_counts(axis, paper, ours)
         scale = paper.total / ours.total
         ends = np.array([counts.intervals.get(int(k), (0.0, 0.0)) for k in ours.middles]) * scale
         heights = ours.count * scale
         errors = np.maximum([heights - ends[:, 0], ends[:, 1] - heights], 0)
-        axis.errorbar(ours.middles + 0.2, heights, errors, fmt="none", ecolor=CONCEPT_COLOURS["truth"], capsize=3, lw=1)
-        axis.set(xlabel="key frequencies of a model", ylabel="models", title=f"{counts.verdict}: {counts.why}")
+        axis.errorbar(
+            ours.middles + 0.2,
+            heights,
+            errors,
+            fmt="none",
+            ecolor=CONCEPT_COLOURS["truth"],
+            capsize=3,
+            lw=1,
+        )
+        axis.set(
+            xlabel="key frequencies of a model",
+            ylabel="models",
+            title=f"{counts.verdict}: {counts.why}",
+        )
         axis.title.set_fontsize(9)
         axis.legend()
         return drawn.figure
@@ -66,11 +83,19 @@ def draw_comparison(histogram: "HistogramComparison") -> "Figure":
         draw_histogram(axis, paper, Histogram(histogram.edges, histogram.ours[1:-1]), total)
         outside = (histogram.ours[0] + histogram.ours[-1]) / max(total, 1.0)
         note = f"; {outside:.1%} of ours lie outside these bins" if outside else ""
-        if max(histogram.paper.max() / paper.total, histogram.ours[1:-1].max() / max(total, 1.0)) > LOGARITHMIC_SHARE:
+        if (
+            max(histogram.paper.max() / paper.total, histogram.ours[1:-1].max() / max(total, 1.0))
+            > LOGARITHMIC_SHARE
+        ):
             axis.set_yscale("log")
-            axis.set_ylim(bottom=min(float(histogram.paper[histogram.paper > 0].min()), 1e-3 * paper.total) / 2)
+            axis.set_ylim(
+                bottom=min(float(histogram.paper[histogram.paper > 0].min()), 1e-3 * paper.total)
+                / 2
+            )
         axis.set(
-            xlabel=histogram.words + note, ylabel="the paper's count", title=f"{histogram.verdict}: {histogram.why}"
+            xlabel=histogram.words + note,
+            ylabel="the paper's count",
+            title=f"{histogram.verdict}: {histogram.why}",
         )
         axis.title.set_fontsize(9)
         axis.legend()
@@ -97,7 +122,12 @@ def draw_certified(rows: Sequence[dict[str, Any]]) -> "Figure":
                 x = [row[f"cost_{strategy}"] for row in points]
                 y = [100 * row[f"certified_{strategy}"] for row in points]
                 axis.plot(x, y, marker, color=colour, label=label, ms=6)
-        axis.set(xscale="log", xlabel="operations over brute force", ylabel="inputs proved, %", ylim=(-5, 105))
+        axis.set(
+            xscale="log",
+            xlabel="operations over brute force",
+            ylabel="inputs proved, %",
+            ylim=(-5, 105),
+        )
         axis.set_title(f"What is proved of {len(rows)} models")
         axis.legend(fontsize=8)
         return drawn.figure
@@ -148,22 +178,46 @@ def draw_by_rate(frame: "polars.DataFrame") -> "Figure":
     with canvas(None, (9.2, 5.6), 4, columns=2) as drawn:
         panels = drawn.axes
         names = ("gradient_symmetricity", "distance_irrelevance", "symmetric_part", "cost_share")
-        words = ("gradient symmetricity", "distance irrelevance", "symmetric part", "proof's operations / brute force")
+        words = (
+            "gradient symmetricity",
+            "distance irrelevance",
+            "symmetric part",
+            "proof's operations / brute force",
+        )
         edges = np.array([*(tenth.low for tenth in bins), 1.0])
         for axis, name, label in zip(panels, names, words, strict=True):
             if name in bins[0].quantiles:
-                low, middle, high = (np.array([tenth.quantiles[name][i] for tenth in bins]) for i in (0, 2, 4))
-                axis.fill_between(edges, [*low, low[-1]], [*high, high[-1]], step="post", color="0.85", lw=0)
-                axis.stairs(middle, edges, color="0.5", lw=1, baseline=None, label="published median")
+                low, middle, high = (
+                    np.array([tenth.quantiles[name][i] for tenth in bins]) for i in (0, 2, 4)
+                )
+                axis.fill_between(
+                    edges, [*low, low[-1]], [*high, high[-1]], step="post", color="0.85", lw=0
+                )
+                axis.stairs(
+                    middle, edges, color="0.5", lw=1, baseline=None, label="published median"
+                )
             for (rule,), models in frame.group_by("initial_rule", maintain_order=True):
                 colour, label_of = FREQUENCY_COLOURS[0], f"initial weights {rule}"
                 face = colour if rule == "zhong" else "none"
-                axis.plot(models["attention_rate"], models[name], "o", color=colour, mfc=face, ms=5, label=label_of)
-            axis.set(xlabel="attention rate: 0 constant, 1 softmax", ylabel=label, xlim=(-0.03, 1.03))
-        # Products are a few percent at most, and the lens nearly everything: each on a scale of its own.
+                axis.plot(
+                    models["attention_rate"],
+                    models[name],
+                    "o",
+                    color=colour,
+                    mfc=face,
+                    ms=5,
+                    label=label_of,
+                )
+            axis.set(
+                xlabel="attention rate: 0 constant, 1 softmax", ylabel=label, xlim=(-0.03, 1.03)
+            )
+        # Products are a few percent at most, and the lens nearly everything: each on a scale of its
+        # own.
         panels[2].set(ylim=(min([0.5, *frame["symmetric_part"].drop_nulls()]), 1.01))
         products, colour = panels[2].twinx(), FREQUENCY_COLOURS[1]
-        products.plot(frame["attention_rate"], 100 * frame["product_share"], "x", color=colour, ms=5)
+        products.plot(
+            frame["attention_rate"], 100 * frame["product_share"], "x", color=colour, ms=5
+        )
         products.set(ylim=(-0.1, max([6.0, *(100 * frame["product_share"].drop_nulls())])))
         products.set_ylabel("crosses: product share, %", color=colour)
         products.grid(visible=False)
@@ -174,12 +228,21 @@ def draw_by_rate(frame: "polars.DataFrame") -> "Figure":
 
 def _models(axis: "Axes", rows: Sequence[dict[str, Any]], values: Sequence[float | None]) -> None:
     moduli = sorted({row["p"] for row in rows})
-    for equals, face, label in ((False, CONCEPT_COLOURS["ours"], "no '='"), (True, "none", "with '='")):
-        chosen = [(row, y) for row, y in zip(rows, values, strict=True) if row["equals"] == equals and y is not None]
+    for equals, face, label in (
+        (False, CONCEPT_COLOURS["ours"], "no '='"),
+        (True, "none", "with '='"),
+    ):
+        chosen = [
+            (row, y)
+            for row, y in zip(rows, values, strict=True)
+            if row["equals"] == equals and y is not None
+        ]
         seen: dict[int, int] = {}
         x = []
         for row, _ in chosen:
             place = seen[row["p"]] = seen.get(row["p"], 0) + 1
             x.append(moduli.index(row["p"]) + (-SPREAD if equals else SPREAD) * (place - 0.5))
-        axis.plot(x, [y for _, y in chosen], "o", ms=5, mfc=face, mec=CONCEPT_COLOURS["ours"], label=label)
+        axis.plot(
+            x, [y for _, y in chosen], "o", ms=5, mfc=face, mec=CONCEPT_COLOURS["ours"], label=label
+        )
     axis.legend(fontsize=8)

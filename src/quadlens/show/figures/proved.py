@@ -41,7 +41,9 @@ def frontier(study: Study, ax: Target = None) -> "Figure":
     clusters, certificates = study.once(rule_clusters), study.once(certificates_of)
     panels = int(bool(clusters)) + int(bool(certificates))
     if not panels:
-        raise BadConfig("this model has no quadrature rules, and the study has no proofs: there is no cost to draw")
+        raise BadConfig(
+            "this model has no quadrature rules, and the study has no proofs: there is no cost to draw"
+        )
     with canvas(ax, (3.8 * panels, 3.9), panels) as drawn:
         from matplotlib.ticker import NullFormatter
 
@@ -87,7 +89,9 @@ def rule_points(clusters: tuple[ClusterBounds, ...]) -> list[tuple[str, int, flo
 def _draw_rules(axis: "Axes", clusters: tuple[ClusterBounds, ...]) -> None:
     axis.set_title("error of the rule (T1)", loc="left")
     axis.axhline(1, color=QUIET_COLOUR, lw=1.2)
-    for (name, count, worst, concept), marker in zip(rule_points(clusters), RULE_MARKERS, strict=True):
+    for (name, count, worst, concept), marker in zip(
+        rule_points(clusters), RULE_MARKERS, strict=True
+    ):
         axis.plot([count], [worst], marker, ms=8, color=CONCEPT_COLOURS[concept], label=name)
     axis.set(ylabel="worst relative error proved", ylim=(0, None))
 
@@ -96,7 +100,9 @@ def _draw_proofs(axis: "Axes", certificates: tuple[Certificate, ...]) -> None:
     axis.set_title("the whole model (T3)", loc="left")
     brute = certificates[0].brute_force_flops + certificates[0].brute_force_collapse_flops
     axis.axvline(brute, color=QUIET_COLOUR, lw=1.2)
-    axis.text(brute, 50, "brute force ", rotation=90, ha="right", va="center", fontsize=8, color="#666666")
+    axis.text(
+        brute, 50, "brute force ", rotation=90, ha="right", va="center", fontsize=8, color="#666666"
+    )
     for certificate in certificates:
         _mark(
             axis,
@@ -144,7 +150,12 @@ def draw_strategies(certificates: Sequence[Certificate], ax: Target = None) -> "
             )
         share.set(ylabel="inputs proved right, %", ylim=(0, 105))
         top = (
-            1.1 * max(((double_below(certificate.proof.margin) or 0.0) for certificate in certificates), default=0) or 1
+            1.1
+            * max(
+                ((double_below(certificate.proof.margin) or 0.0) for certificate in certificates),
+                default=0,
+            )
+            or 1
         )
         margin.set(ylabel="margin proved, logits", ylim=(0, top))
         for axis in drawn.axes:

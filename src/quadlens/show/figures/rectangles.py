@@ -44,14 +44,22 @@ def _layouts(study: Study) -> list[Values]:
     for cluster in study.once(rule_clusters):
         for half in (False, True):
             rows = cluster.rows
-            band_area = (rows.numerical_abs_bound_half if half else rows.numerical_abs_bound_full).value
-            areas = {"area": area_of(rectangles(cluster.scheme, half)), "integral": integral(half), "bound": band_area}
+            band_area = (
+                rows.numerical_abs_bound_half if half else rows.numerical_abs_bound_full
+            ).value
+            areas = {
+                "area": area_of(rectangles(cluster.scheme, half)),
+                "integral": integral(half),
+                "bound": band_area,
+            }
             layouts.append({"k": cluster.k, "half": half, "cluster": cluster, **areas})
     return layouts
 
 
 @figure(values=_layouts, k=CLUSTER, half="Fold the phases to half a period.")
-def quadrature(study: Study, k: int | None = None, half: bool = False, ax: Target = None) -> "Figure":
+def quadrature(
+    study: Study, k: int | None = None, half: bool = False, ax: Target = None
+) -> "Figure":
     """Draw the neurons of one cluster as rectangles under the curve whose area they add up to.
 
     Rectangle i has width w_i and height h(φ_i); the curve is h(φ) = |cos φ| cos 2φ.
@@ -71,7 +79,13 @@ def quadrature(study: Study, k: int | None = None, half: bool = False, ax: Targe
 def _draw_rectangles(axis: "Axes", layout: Rectangles, colour: str) -> None:
     """The rectangles slid by θ, so that each lies over its phase; the curve; a dot where each is evaluated."""
     edges, heights = layout.edges + layout.shift, h(layout.phi)
-    look: dict[str, Any] = {"fc": colour, "alpha": 0.45, "ec": colour, "lw": 0.4, "label": "width w, height h(φ)"}
+    look: dict[str, Any] = {
+        "fc": colour,
+        "alpha": 0.45,
+        "ec": colour,
+        "lw": 0.4,
+        "label": "width w, height h(φ)",
+    }
     boxes(axis, (edges[:-1], edges[1:]), (np.zeros_like(heights), heights), **look)
     fine = np.linspace(min(edges[0], layout.phi[0]), max(edges[-1], layout.phi[-1]), 721)
     axis.plot(fine, h(fine), color=CONCEPT_COLOURS["truth"], lw=1.2, label="h(φ) = |cos φ| cos 2φ")
@@ -81,7 +95,9 @@ def _draw_rectangles(axis: "Axes", layout: Rectangles, colour: str) -> None:
 
 
 @figure(values=_layouts, k=CLUSTER, half="Fold the phases to half a period.")
-def error_band(study: Study, k: int | None = None, half: bool = False, ax: Target = None) -> "Figure":
+def error_band(
+    study: Study, k: int | None = None, half: bool = False, ax: Target = None
+) -> "Figure":
     """Draw the rectangles of one cluster, the curve, and the band that the paper's bound allows both."""
     scheme = cluster_of(study, k).scheme
     with canvas(ax, (7.2, 3.4)) as drawn:
@@ -89,10 +105,21 @@ def error_band(study: Study, k: int | None = None, half: bool = False, ax: Targe
         layout = rectangles(scheme, half)
         _draw_rectangles(axis, layout, frequency_colour(scheme.k, study.once(keys_of)))
         region = band(layout)
-        shapes(axis, region, fc=CONCEPT_COLOURS["bound"], alpha=0.6, ec="none", label="bound ±2|x - φ|", zorder=2.5)
+        shapes(
+            axis,
+            region,
+            fc=CONCEPT_COLOURS["bound"],
+            alpha=0.6,
+            ec="none",
+            label="bound ±2|x - φ|",
+            zorder=2.5,
+        )
         low, high = float(region[:, :, 1].min()), float(region[:, :, 1].max())
         axis.set_ylim(min(-0.7, low) - 0.25, max(1.05, high) + 0.05)
-        axis.set_title(f"k = {scheme.k}: what the Lipschitz bound allows{', half period' if half else ''}", loc="left")
+        axis.set_title(
+            f"k = {scheme.k}: what the Lipschitz bound allows{', half period' if half else ''}",
+            loc="left",
+        )
         axis.legend(loc="lower center", ncols=4, fontsize=8)
         return drawn.figure
 
@@ -109,7 +136,10 @@ def band(layout: Rectangles) -> Float[np.ndarray, "n 6 2"]:
 
 
 def _first_boxes(study: Study) -> list[Values]:
-    return [{"cluster": cluster, "density": box_density(cluster.scheme)} for cluster in study.once(rule_clusters)[:1]]
+    return [
+        {"cluster": cluster, "density": box_density(cluster.scheme)}
+        for cluster in study.once(rule_clusters)[:1]
+    ]
 
 
 @figure("Two axes", values=_first_boxes, k=CLUSTER)

@@ -29,9 +29,16 @@ def families_of(names: list[str]) -> tuple[Family, ...]:
     """
     for name in names:
         if not any(family.makes(name) for family in FIGURES):
-            known = {text for family in FIGURES for text in (family.name, *family.names) if ":" not in text}
+            known = {
+                text
+                for family in FIGURES
+                for text in (family.name, *family.names)
+                if ":" not in text
+            }
             listed = ", ".join(sorted(known))
-            raise BadConfig(f"no figure is named {name!r}; there are (with K a key frequency): {listed}")
+            raise BadConfig(
+                f"no figure is named {name!r}; there are (with K a key frequency): {listed}"
+            )
     return tuple(family for family in FIGURES if any(family.makes(name) for name in names))
 
 
@@ -40,7 +47,9 @@ def needs_proofs(names: list[str]) -> bool:
     return any(family.needs_proofs for family in families_of(names))
 
 
-def pictures_by_family(study: Study, families: Sequence[Family] = FIGURES) -> dict[str, tuple[Picture, ...]]:
+def pictures_by_family(
+    study: Study, families: Sequence[Family] = FIGURES
+) -> dict[str, tuple[Picture, ...]]:
     """Each family's name with the pictures it has for this model; () where the model has none."""
     return {family.name: family.of(study) for family in families}
 
@@ -63,7 +72,9 @@ def chosen_pictures(study: Study, names: list[str]) -> tuple[Picture, ...]:
             by_family.get(name, ())
         )
         if not named:
-            raise BadConfig(f"no figure of this model is named {name}; there are: {_names_of(study)}")
+            raise BadConfig(
+                f"no figure of this model is named {name}; there are: {_names_of(study)}"
+            )
         chosen += [picture for picture in named if picture not in chosen]
     return tuple(chosen)
 

@@ -21,8 +21,13 @@ def cluster_of(study: Study, k: int | None) -> ClusterBounds:
     cluster = next((each for each in clusters if k in (None, each.k)), None)
     if cluster is None:
         there = ", ".join(str(each.k) for each in bounded)
-        refusal = "this model has no cluster" if k is None else f"frequency {k} of this model is no cluster"
+        refusal = (
+            "this model has no cluster"
+            if k is None
+            else f"frequency {k} of this model is no cluster"
+        )
         raise BadConfig(
-            f"{refusal} that is a quadrature rule; " + (f"there are: {there}" if there else "there is none")
+            f"{refusal} that is a quadrature rule; "
+            + (f"there are: {there}" if there else "there is none")
         )
     return cluster

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 FigureFormat = Literal["svg", "pdf", "png"]
 FIGURE_FORMATS: tuple[FigureFormat, ...] = get_args(FigureFormat)
 
-# Okabe and Ito's palette, and two greys: distinguishable with every common colour vision. A concept keeps its colour
-# through all figures; frequencies have a palette of their own, so that no frequency looks like a concept.
+# Okabe and Ito's palette, and two greys: distinguishable with every common colour vision. A concept
+# keeps its colour through all figures; frequencies have a palette of their own, so that no
+# frequency looks like a concept.
 CONCEPT_COLOURS = {
     "train": "#5A5A5A",
     "validation": "#D55E00",
@@ -33,12 +34,22 @@ CONCEPT_COLOURS = {
     "identity": "#EE8866",
 }
 # Key frequencies, in order of k (Tol's muted palette); more than eight repeat.
-FREQUENCY_COLOURS = ("#332288", "#CC6677", "#117733", "#AA4499", "#999933", "#882255", "#44AA99", "#88604A")
+FREQUENCY_COLOURS = (
+    "#332288",
+    "#CC6677",
+    "#117733",
+    "#AA4499",
+    "#999933",
+    "#882255",
+    "#44AA99",
+    "#88604A",
+)
 QUIET_COLOUR = "#C4C4C4"
 # Pixels per inch of PNG files, and points per inch.
 PNG_PIXELS = 160
 POINTS = 72
-# How a PDF carries its fonts: TrueType, as publishers ask for, or Type 3 (outlines), written in a third of the time.
+# How a PDF carries its fonts: TrueType, as publishers ask for, or Type 3 (outlines), written in a
+# third of the time.
 PdfFonts = Literal[42, 3]
 TRUETYPE: PdfFonts = 42
 OUTLINES: PdfFonts = 3
@@ -50,7 +61,8 @@ _RC: Any = {
     "font.family": "DejaVu Sans",
     "font.size": 10,
     "axes.titlesize": 11,
-    # Where titles stand anyway, given: no drawing has to find it out from the boxes of all tick labels.
+    # Where titles stand anyway, given: no drawing has to find it out from the boxes of all tick
+    # labels.
     "axes.titley": 1.0,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -82,7 +94,9 @@ def parse_formats(text: str) -> tuple[FigureFormat, ...]:
     """
     kinds = tuple(kind for kind in FIGURE_FORMATS if kind in text.split(","))
     if len(kinds) != len(text.split(",")):
-        raise BadConfig(f"format {text!r}; expected some of {','.join(FIGURE_FORMATS)}", settings=("format",))
+        raise BadConfig(
+            f"format {text!r}; expected some of {','.join(FIGURE_FORMATS)}", settings=("format",)
+        )
     return kinds
 
 
@@ -110,7 +124,8 @@ def figure_bytes(figure: "Figure", kind: FigureFormat, pdf_fonts: PdfFonts = TRU
     """
     import matplotlib as mpl
 
-    # Lay out once: three formats share the positions. Saving asks rcParams for an engine again, so they must say none.
+    # Lay out once: three formats share the positions. Saving asks rcParams for an engine again, so
+    # they must say none.
     with mpl.rc_context({**_RC, "figure.constrained_layout.use": False, "pdf.fonttype": pdf_fonts}):
         engine = figure.get_layout_engine()
         if engine is not None:
@@ -134,6 +149,8 @@ def write_figures(
 ) -> list[Path]:
     """Write `name.kind` for every figure and kind as they are drawn, all of them or none; returns the paths."""
     contents = (
-        (directory / f"{name}.{kind}", figure_bytes(figure, kind)) for name, figure in figures for kind in kinds
+        (directory / f"{name}.{kind}", figure_bytes(figure, kind))
+        for name, figure in figures
+        for kind in kinds
     )
     return write_together(directory, contents)

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from quadlens.network.named import ModelLike
 
-# The figures of the page, drawn for each model that has them: answers of the integral, what neurons read, strength.
+# The figures of the page, drawn for each model that has them: answers of the integral, what neurons
+# read, strength.
 FIGURES = ("angles", "shared_function", "strength", "integral_logits", "gates", "irreps")
 
 
@@ -56,7 +57,10 @@ class Comparison(Displayed):
         if self.a.p != self.b.p:
             return None
         layers = layer_of(self.a), layer_of(self.b)
-        same = sum(int((layers[0].logits(a).argmax(1) == layers[1].logits(a).argmax(1)).sum()) for a in range(self.a.p))
+        same = sum(
+            int((layers[0].logits(a).argmax(1) == layers[1].logits(a).argmax(1)).sum())
+            for a in range(self.a.p)
+        )
         return same / self.a.p**2
 
     @property
@@ -82,7 +86,9 @@ class Comparison(Displayed):
             rows = [[name, of_a.get(name, NONE), of_b.get(name, NONE)] for name in {**of_a, **of_b}]
             tables.append(Table(title, ["", *self.names], rows))
         if self.agreement is not None:
-            tables[1] = replace(tables[1], caption=f"the same answer to {percent(self.agreement)} of the inputs")
+            tables[1] = replace(
+                tables[1], caption=f"the same answer to {percent(self.agreement)} of the inputs"
+            )
         clusters = [self._cluster_row(k) for k in sorted({*_keys(self.a), *_keys(self.b)})]
         measures = ("neurons", "sum waves", "exact error", "R² of angles")
         header = ["k", *(f"{measure}, {name}" for measure in measures for name in self.names)]
@@ -92,14 +98,25 @@ class Comparison(Displayed):
 
     def _cluster_row(self, k: int) -> list[str]:
         found = [study.once(lens_if_any) for study in self._both]
-        lenses = [{cluster.k: cluster for cluster in lens.clusters} if lens else {} for lens in found]
+        lenses = [
+            {cluster.k: cluster for cluster in lens.clusters} if lens else {} for lens in found
+        ]
         rules = [study.once(bounds_if_any) for study in self._both]
-        bounds = [{cluster.k: cluster for cluster in rule.bounded} if rule else {} for rule in rules]
+        bounds = [
+            {cluster.k: cluster for cluster in rule.bounded} if rule else {} for rule in rules
+        ]
         neurons = [str(of_model[k].neurons) if k in of_model else NONE for of_model in lenses]
-        errors = [at_most(of_model[k].relative_exact_psi.upper, 4) if k in of_model else NONE for of_model in bounds]
-        angles = [decimals(of_model[k].r2_angles, 4, "down") if k in of_model else NONE for of_model in lenses]
+        errors = [
+            at_most(of_model[k].relative_exact_psi.upper, 4) if k in of_model else NONE
+            for of_model in bounds
+        ]
+        angles = [
+            decimals(of_model[k].r2_angles, 4, "down") if k in of_model else NONE
+            for of_model in lenses
+        ]
         waves = [
-            percent(of_model[k].reading.cluster.fourier["sum_waves"]) if k in of_model else NONE for of_model in lenses
+            percent(of_model[k].reading.cluster.fourier["sum_waves"]) if k in of_model else NONE
+            for of_model in lenses
         ]
         return [str(k), *neurons, *waves, *errors, *angles]
 
@@ -127,7 +144,9 @@ class Comparison(Displayed):
         from quadlens.show.pages.page import template
 
         title, pairs = " and ".join(self.names), map(self._pictures, FIGURES)
-        return template("compare.html.j2").render(title=title, tables=self.tables, pairs=list(filter(None, pairs)))
+        return template("compare.html.j2").render(
+            title=title, tables=self.tables, pairs=list(filter(None, pairs))
+        )
 
     def _pictures(self, name: str) -> list[tuple[str, str]]:
         """One figure of each model that has it: what it is, and the picture as an address."""
@@ -190,7 +209,12 @@ def _layer_facts(study: Study) -> dict[str, str]:
     if lens is None:
         overview = study.once(explanation_of).overview
         shares = () if overview is None else overview.key_irreps[:6]
-        return {"key irreps": ", ".join(f"{share.irrep.name} ({percent(share.share_W_L)})" for share in shares) or NONE}
+        return {
+            "key irreps": ", ".join(
+                f"{share.irrep.name} ({percent(share.share_W_L)})" for share in shares
+            )
+            or NONE
+        }
     return {
         "key frequencies": listed(tuple(cluster.k for cluster in lens.clusters)) or "none",
         "integrates": {True: "yes", False: "not shown", None: NONE}[lens.integrates],
@@ -241,7 +265,11 @@ def _leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
         for name, item in value.items():
             yield from _leaves(item, f"{key}.{name}" if key else str(name))
-    elif isinstance(value, list) and value and all(isinstance(item, dict) and "k" in item for item in value):
+    elif (
+        isinstance(value, list)
+        and value
+        and all(isinstance(item, dict) and "k" in item for item in value)
+    ):
         for item in value:
             yield from _leaves(item, f"{key}.{item['k']}")
     else:

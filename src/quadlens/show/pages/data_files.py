@@ -39,8 +39,12 @@ def data_files(study: Study) -> dict[str, bytes]:
     files = {
         "data/evaluation.json": json_bytes(asdict(study.once(evaluation_of))),
         "data/margins.csv": _margins(study),
-        "data/population.json": json_bytes({name: population.to_dict() for name, population in populations.items()}),
-        "data/certificates.json": json_bytes([summary(certificate) for certificate in study.once(certificates_of)]),
+        "data/population.json": json_bytes(
+            {name: population.to_dict() for name, population in populations.items()}
+        ),
+        "data/certificates.json": json_bytes(
+            [summary(certificate) for certificate in study.once(certificates_of)]
+        ),
     }
     if study.once(no_waves) is None:
         files["data/neurons.csv"] = study.once(explanation_of).neuron_frame().write_csv().encode()
@@ -75,7 +79,9 @@ def _model_file(study: Study) -> bytes:
     Raises:
         BadFile: when the file has changed since it was read.
     """
-    content = to_bytes(study.model) if study.file is None else read_limited(study.file, MAX_FILE_BYTES)
+    content = (
+        to_bytes(study.model) if study.file is None else read_limited(study.file, MAX_FILE_BYTES)
+    )
     if hashlib.sha256(content).hexdigest() != study.sha256:
         raise BadFile(f"{study.file} has changed since it was read; make the report again")
     return content
@@ -91,15 +97,22 @@ def _cluster_files(study: Study) -> dict[str, bytes]:
             edges = layout.edges + layout.shift
             period = "half" if half else "full"
             columns = (layout.order, layout.phi, edges[:-1], edges[1:], h(layout.phi))
-            boxes += [(scheme.k, period, *row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+            boxes += [
+                (scheme.k, period, *row)
+                for row in zip(*(column.tolist() for column in columns), strict=True)
+            ]
         errs += [(scheme.k, t, value) for t, value in enumerate(errors(scheme).tolist())]
         series = moments(scheme, DRAWN)
         moms += [
             (scheme.k, *row)
-            for row in zip(series.order.tolist(), series.size.tolist(), series.term.tolist(), strict=True)
+            for row in zip(
+                series.order.tolist(), series.size.tolist(), series.term.tolist(), strict=True
+            )
         ]
     return {
-        "data/rectangles.csv": csv_bytes(("k", "period", "place_in_cluster", "phi", "left", "right", "height"), boxes),
+        "data/rectangles.csv": csv_bytes(
+            ("k", "period", "place_in_cluster", "phi", "left", "right", "height"), boxes
+        ),
         "data/exact_errors.csv": csv_bytes(("k", "a_plus_b", "abs_error_worst_c"), errs),
         "data/moments.csv": csv_bytes(("k", "order", "size", "term"), moms),
     }
@@ -108,7 +121,9 @@ def _cluster_files(study: Study) -> dict[str, bytes]:
 def _frontier(study: Study) -> bytes:
     rows: list[tuple[Any, ...]] = []
     if clusters := study.once(rule_clusters):
-        rows += [("T1", name, cost, worst, "", "", "") for name, cost, worst, _ in rule_points(clusters)]
+        rows += [
+            ("T1", name, cost, worst, "", "", "") for name, cost, worst, _ in rule_points(clusters)
+        ]
     for certificate in study.once(certificates_of):
         share = certificate.certified_inputs / certificate.p**2
         costs = certificate.cost_share, certificate.cost_share_beyond_collapse
@@ -122,7 +137,9 @@ def _margins(study: Study) -> bytes:
     columns = {"a": a, "b": b, "margin": study.once(margins_of).ravel()}
     if (shares := study.once(skip_shares_of)) is not None:
         columns["skip_share"] = shares.ravel()
-    return csv_bytes(tuple(columns), zip(*(column.tolist() for column in columns.values()), strict=True))
+    return csv_bytes(
+        tuple(columns), zip(*(column.tolist() for column in columns.values()), strict=True)
+    )
 
 
 def _gates(layer: FloatTables) -> bytes:
@@ -134,7 +151,9 @@ def _gates(layer: FloatTables) -> bytes:
         for i, (x, y) in enumerate(zip(a.tolist(), b.tolist(), strict=True))
         for head in range(layer.heads)
     ]
-    return csv_bytes(("a", "b", "head", *(f"on_{POSITIONS[table.position]}" for table in layer.gated)), rows)
+    return csv_bytes(
+        ("a", "b", "head", *(f"on_{POSITIONS[table.position]}" for table in layer.gated)), rows
+    )
 
 
 def _irreps(study: Study) -> bytes:

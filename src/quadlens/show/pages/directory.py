@@ -41,7 +41,9 @@ def check_target(target: Path) -> None:
 def is_report(directory: Path) -> bool:
     """Whether a manifest says that quadlens wrote this directory."""
     try:
-        manifest = parse_json(read_limited(directory / MANIFEST, MAX_MANIFEST_BYTES, replaceable=True), MANIFEST)
+        manifest = parse_json(
+            read_limited(directory / MANIFEST, MAX_MANIFEST_BYTES, replaceable=True), MANIFEST
+        )
         return isinstance(manifest, dict) and manifest.get("format") == FORMAT
     except BadFile:
         return False

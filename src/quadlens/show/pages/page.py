@@ -13,7 +13,13 @@ from quadlens.analysis.spectrum.of_study import MAX_FREQUENCIES, evaluation_of, 
 from quadlens.base.version import VERSION
 from quadlens.network.bundled import is_bundled_file
 from quadlens.network.study import Study
-from quadlens.proofs.pairs.of_study import certificate_of, certificates_of, no_proofs, proofs_of, with_proofs
+from quadlens.proofs.pairs.of_study import (
+    certificate_of,
+    certificates_of,
+    no_proofs,
+    proofs_of,
+    with_proofs,
+)
 from quadlens.show.figures.neurons import ACTIVATION_WORDS
 from quadlens.show.figures.registry import FIGURES, pictures_by_family
 from quadlens.show.figures.style import PNG_PIXELS
@@ -31,7 +37,9 @@ PAGE_PIXELS = 100
 def size_of(rendered: Rendered) -> tuple[int, int]:
     """Width and height on the page, from the PNG's header (bytes 16 to 24): a hundred CSS pixels per inch."""
     header, scale = rendered.content("png")[16:24], PAGE_PIXELS / PNG_PIXELS
-    return round(int.from_bytes(header[:4], "big") * scale), round(int.from_bytes(header[4:], "big") * scale)
+    return round(int.from_bytes(header[:4], "big") * scale), round(
+        int.from_bytes(header[4:], "big") * scale
+    )
 
 
 @cache
@@ -45,14 +53,20 @@ def template(name: str) -> "Template":
     pages.globals["version"] = VERSION
     pages.filters["thousands"] = lambda value: f"{value:,}"
     pages.filters["math"] = lambda latex: Markup(typeset().formulas[latex])
-    pages.filters["formula"] = lambda latex: Markup(typeset().formulas[latex].replace("inline", "block", 1))
+    pages.filters["formula"] = lambda latex: Markup(
+        typeset().formulas[latex].replace("inline", "block", 1)
+    )
     return pages.get_template(name)
 
 
 def page_html(study: Study, rendered: dict[str, Rendered], explorer: str | None = None) -> str:
     """The page; `explorer` is the address of the interactive one, where there is one beside it."""
     pictures, tables = pictures_by_family(study), page_tables(study)
-    clusters, keys, explanation = study.once(rule_clusters), study.once(keys_of), study.once(explanation_of)
+    clusters, keys, explanation = (
+        study.once(rule_clusters),
+        study.once(keys_of),
+        study.once(explanation_of),
+    )
     first = clusters[0].k if clusters else None
     return template("page.html.j2").render(
         study=study,
@@ -67,7 +81,9 @@ def page_html(study: Study, rendered: dict[str, Rendered], explorer: str | None 
         adds_by=study.config.adds_by,
         strongest=study.once(strongest_keys_of),
         most=MAX_FREQUENCIES,
-        angle_r2=next((phases.r2 for phases in explanation.phases if phases.k == first), None) if first else None,
+        angle_r2=next((phases.r2 for phases in explanation.phases if phases.k == first), None)
+        if first
+        else None,
         answers=study.once(evaluation_of),
         keys=keys,
         clusters=clusters,
@@ -84,7 +100,9 @@ def page_html(study: Study, rendered: dict[str, Rendered], explorer: str | None 
         population_models=read_population().models,
         is_bundled=is_bundled_file(study.name, study.file),
         pictures=pictures,
-        paper_pictures=[picture for family in FIGURES if family.in_paper for picture in pictures[family.name]],
+        paper_pictures=[
+            picture for family in FIGURES if family.in_paper for picture in pictures[family.name]
+        ],
         bound_tables=[table for table in tables if not table.name.endswith("-facts")],
         tables={table.name: table for table in tables},
         paper_models=MODELS,

@@ -8,7 +8,13 @@ from quadlens.analysis.infinite_width.of_study import integration_of, lens_if_an
 from quadlens.analysis.logits.of_study import skip_shares_of
 from quadlens.analysis.quadrature.of_study import bounds_if_any, rule_clusters
 from quadlens.analysis.spectrum.irreps import irreps_of
-from quadlens.analysis.spectrum.of_study import check_size, evaluation_of, keys_of, margins_of, no_waves
+from quadlens.analysis.spectrum.of_study import (
+    check_size,
+    evaluation_of,
+    keys_of,
+    margins_of,
+    no_waves,
+)
 from quadlens.network.study import Study, by_kind
 from quadlens.proofs.pairs.of_study import no_proofs, with_proofs
 from quadlens.training.of_study import history_of
@@ -16,7 +22,9 @@ from quadlens.training.of_study import history_of
 Step = tuple[str, tuple[Callable[[Study], Any], ...]]
 
 
-def prepare(study: Study, progress: Callable[[str], None] = lambda step: None, proofs: bool = True) -> Study:
+def prepare(
+    study: Study, progress: Callable[[str], None] = lambda step: None, proofs: bool = True
+) -> Study:
     """Compute all that pages and figures need, saying each step before it is taken; returns the study itself.
 
     Args:
@@ -52,7 +60,9 @@ def _steps(study: Study, proofs: bool) -> tuple[Step, ...]:
 def sizes_of(study: Study) -> dict[str, Any]:
     """Modulus and width, as reports have them in their manifest; of a network on sequences the task and the width."""
     config: Any = study.model.config
-    size = by_kind(study, pairs=lambda: {"p": config.p}, sequences=lambda: {"task": config.task.name})()
+    size = by_kind(
+        study, pairs=lambda: {"p": config.p}, sequences=lambda: {"task": config.task.name}
+    )()
     return {**size, "d_mlp": config.d_mlp}
 
 
@@ -62,4 +72,7 @@ def shown_of(study: Study) -> dict[str, Any]:
 
 
 def _shown(study: Study) -> dict[str, Any]:
-    return {"p": study.p, "key_frequencies": list(study.once(keys_of)) if study.once(no_waves) is None else None}
+    return {
+        "p": study.p,
+        "key_frequencies": list(study.once(keys_of)) if study.once(no_waves) is None else None,
+    }

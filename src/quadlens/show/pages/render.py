@@ -22,7 +22,8 @@ from quadlens.show.figures.style import FIGURE_FORMATS, OUTLINES, FigureFormat, 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
 
-# A vector picture larger than this is put on the page as pixels; the vector file is beside the page anyway.
+# A vector picture larger than this is put on the page as pixels; the vector file is beside the page
+# anyway.
 LARGEST_SVG = 72_000
 COLOURS = 128
 # Characters that may stand in a data address inside double quotes; the others are percent-encoded.
@@ -52,8 +53,9 @@ class Rendered:
 def drawers(workers: int) -> "Iterator[ProcessPoolExecutor | None]":
     """Processes that draw, already importing what they need; None for one worker: then this process draws.
 
-    Inside, products have one thread. Where every core draws, several would wait for one another, and wait busily: a
-    third of the report's time. And where one process draws, sums have the same order, and files the same bytes.
+    Inside, products have one thread. Where every core draws, several would wait for one another,
+    and wait busily: a third of the report's time. And where one process draws, sums have the same
+    order, and files the same bytes.
     """
     from threadpoolctl import threadpool_limits
 
@@ -91,7 +93,8 @@ def render(
         study: The model, with all that was computed except, perhaps, proofs.
         pool: Processes that draw; None where this one does.
         progress: Gets (done, all).
-        meanwhile: Called in this process while others draw what needs no proofs; afterwards the study has proofs.
+        meanwhile: Called in this process while others draw what needs no proofs; afterwards the
+            study has proofs.
     """
     done: dict[str, Rendered] = {}
     for every, rendered in _drawn(study, pool, meanwhile):
@@ -171,7 +174,9 @@ def _few_colours(png: bytes) -> bytes:
     from PIL import Image
 
     with Image.open(io.BytesIO(png)) as image:
-        reduced = image.convert("RGB").quantize(COLOURS, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+        reduced = image.convert("RGB").quantize(
+            COLOURS, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE
+        )
     stream = io.BytesIO()
     reduced.save(stream, "PNG")
     return stream.getvalue()
@@ -180,5 +185,7 @@ def _few_colours(png: bytes) -> bytes:
 def figure_files(rendered: dict[str, Rendered]) -> dict[str, bytes]:
     """`figures/NAME.FORMAT` of every picture and format."""
     return {
-        f"figures/{picture.name}.{kind}": content for picture in rendered.values() for kind, content in picture.files
+        f"figures/{picture.name}.{kind}": content
+        for picture in rendered.values()
+        for kind, content in picture.files
     }

@@ -17,17 +17,24 @@ from quadlens.show.pages.page import size_of, template
 from quadlens.show.pages.render import figure_files, rendered_picture
 
 
-def sequence_report(study: Study, progress: Callable[[str], None]) -> tuple[dict[str, bytes], str | None]:
+def sequence_report(
+    study: Study, progress: Callable[[str], None]
+) -> tuple[dict[str, bytes], str | None]:
     """The files of the report of a network on sequences, and what the proof says."""
     config: Any = study.model.config
     progress("what each step reads")
     explanation = study.once(steps_of)
     axis, pictures = explanation.axis, all_pictures(study)
-    certificate = certify_sequence(study.model, study.sha256, progress) if study.once(with_proofs) else None
+    certificate = (
+        certify_sequence(study.model, study.sha256, progress) if study.once(with_proofs) else None
+    )
     facts = [
         ("task", config.task.name),
         ("weights", f"{sum(array.size for array in study.model.tensors.values()):,}"),
-        *((name, getattr(config, name)) for name in ("d_model", "n_heads", "d_head", "d_value", "d_mlp")),
+        *(
+            (name, getattr(config, name))
+            for name in ("d_model", "n_heads", "d_head", "d_value", "d_mlp")
+        ),
     ]
     progress("the picture")
     rendered = {picture.name: rendered_picture(picture) for picture in pictures}
@@ -36,7 +43,10 @@ def sequence_report(study: Study, progress: Callable[[str], None]) -> tuple[dict
         task=config.task,
         sentences=explanation.sentences(),
         facts=facts,
-        pictures=[(picture, rendered[picture.name].address, size_of(rendered[picture.name])) for picture in pictures],
+        pictures=[
+            (picture, rendered[picture.name].address, size_of(rendered[picture.name]))
+            for picture in pictures
+        ],
         certificate=certificate,
         more=[] if certificate is None else _beside_the_statement(certificate),
     )
@@ -52,10 +62,18 @@ def _beside_the_statement(certificate: SequenceCertificate) -> list[str]:
     worst_input = " and ".join(f"{part:,}" for part in certificate.told(certificate.worst.word))
     example = certificate.counter_example
     if example is not None:
-        return [f"The verdict is WRONG: on {worst_input} it answers the tokens {example['answered']}."]
+        return [
+            f"The verdict is WRONG: on {worst_input} it answers the tokens {example['answered']}."
+        ]
     if certificate.margin_attained is None:
-        right = certificate.network.task.right(np.array([certificate.worst.word]), certificate.worst.step)
-        found = "every token is right on the inputs that were tried" if right.all() else "margins are beyond float64"
+        right = certificate.network.task.right(
+            np.array([certificate.worst.word]), certificate.worst.step
+        )
+        found = (
+            "every token is right on the inputs that were tried"
+            if right.all()
+            else "margins are beyond float64"
+        )
         return [f"The verdict is {certificate.verdict}: {found}."]
     return [
         f"The verdict is {certificate.verdict}. The smallest margin that was found is "

@@ -75,7 +75,10 @@ POPULATION_FACTS = (
     ("models_all_neuron_frequencies_match", "good models: all neuron frequencies match"),
     ("models_with_1_to_9_mismatched_neurons", "models with 1 to 9 neurons that do not match"),
     ("good_models_all_angle_r2_above_0.9", "good models with all angle R² above 0.9"),
-    ("good_models_mean_interval_width_above_std", "good models with mean gap above its standard deviation"),
+    (
+        "good_models_mean_interval_width_above_std",
+        "good models with mean gap above its standard deviation",
+    ),
     ("good_model_frequency_pairs", "(good model, frequency) pairs"),
     ("pairs_all_four_errors_below_0.1", "of these with all four errors below 0.1"),
     ("median_abs_bound_of_those_pairs", "median bound of those pairs"),
@@ -112,7 +115,11 @@ def page_tables(study: Study) -> tuple[PageTable, ...]:
 def table_files(study: Study) -> dict[str, bytes]:
     """`tables/NAME.csv` of every table, and `tables/NAME.tex` of the paper's own."""
     tables = page_tables(study)
-    latex = {f"tables/{table.name}.tex": table.latex.encode() for table in tables if table.latex is not None}
+    latex = {
+        f"tables/{table.name}.tex": table.latex.encode()
+        for table in tables
+        if table.latex is not None
+    }
     return {f"tables/{table.name}.csv": table.csv.encode() for table in tables} | latex
 
 
@@ -120,14 +127,22 @@ def bound_tables(study: Study) -> tuple[PageTable, ...]:
     """The paper's three tables and ours beyond them, over the key frequencies that are quadrature rules."""
     if not study.once(rule_clusters):
         return ()
-    return tuple(_bound_table(claims) for claims in tables(Bounds(study.p, study.once(rule_clusters))))
+    return tuple(
+        _bound_table(claims) for claims in tables(Bounds(study.p, study.once(rule_clusters)))
+    )
 
 
 def _bound_table(claims: ClaimTable) -> PageTable:
     """Four digits on the page, every digit in CSV; the paper's two in LaTeX, with its equations, of its own tables."""
-    titles = [TITLES.get(row.name, (row.name.replace("_", " "),) * 2 + ("",)) for row in claims.rows]
+    titles = [
+        TITLES.get(row.name, (row.name.replace("_", " "),) * 2 + ("",)) for row in claims.rows
+    ]
     shown, precise = text_table(claims), text_table(claims, None)
-    corner, caption, label = "Error bound \\ frequency", CAPTIONS[claims.name], LABELS.get(claims.name)
+    corner, caption, label = (
+        "Error bound \\ frequency",
+        CAPTIONS[claims.name],
+        LABELS.get(claims.name),
+    )
     columns = [f"k = {k}" for k in claims.frequencies] + [str(k) for k in claims.paper_frequencies]
     sides = (("this model", len(claims.frequencies)), ("the paper", len(claims.paper_frequencies)))
     named = [[title, *row[1:]] for (title, _, _), row in zip(titles, precise.rows, strict=True)]
@@ -142,12 +157,17 @@ def _bound_table(claims: ClaimTable) -> PageTable:
             groups=(("", 2), *sides) if label else (),
         ),
         replace(precise, rows=named).to_csv(),
-        None if label is None else _in_papers_layout(claims, titles, [corner, *columns, "Equation"], sides),
+        None
+        if label is None
+        else _in_papers_layout(claims, titles, [corner, *columns, "Equation"], sides),
     )
 
 
 def _in_papers_layout(
-    claims: ClaimTable, titles: list[tuple[str, str, str]], header: list[str], sides: tuple[tuple[str, int], ...]
+    claims: ClaimTable,
+    titles: list[tuple[str, str, str]],
+    header: list[str],
+    sides: tuple[tuple[str, int], ...],
 ) -> str:
     """LaTeX with two digits, and the equation of each row at its end."""
     short = text_table(claims, 2, marks=False)
@@ -155,7 +175,14 @@ def _in_papers_layout(
         [latex, *row[1:], rf"$\texttt{{{equation}}}$"]
         for (_, latex, equation), row in zip(titles, short.rows, strict=True)
     ]
-    made = replace(short, title=CAPTIONS[claims.name], header=header, rows=rows, left=(0, len(header) - 1), dim=())
+    made = replace(
+        short,
+        title=CAPTIONS[claims.name],
+        header=header,
+        rows=rows,
+        left=(0, len(header) - 1),
+        dim=(),
+    )
     return replace(made, groups=(("", 1), *sides, ("", 1))).to_latex(LABELS[claims.name])
 
 
@@ -168,14 +195,23 @@ def model_table(study: Study) -> PageTable:
     logits = explanation.logits
     if logits is not None:
         r2, form = logits.r2, logits.forms.by_parts
-        fits = (r2.all_logits.pizza, r2.all_logits.clock, r2.abs_component.pizza, r2.abs_component.clock)
+        fits = (
+            r2.all_logits.pizza,
+            r2.all_logits.clock,
+            r2.abs_component.pizza,
+            r2.abs_component.clock,
+        )
         names = [
-            f"R² of {part}, {kind} form" for part in ("all logits", "the absolute part") for kind in ("pizza", "clock")
+            f"R² of {part}, {kind} form"
+            for part in ("all logits", "the absolute part")
+            for kind in ("pizza", "clock")
         ]
         for name, fitted, published in zip(names, fits, paper.r2, strict=True):
             rows.append((name, decimals(fitted), f"{published:.2f}"))
         for letter, coefficients, theirs in (("C", form.C, paper.C), ("D", form.D, paper.D)):
-            ours = _by_key((k, decimals(float(x), 1)) for k, x in zip(form.keys, coefficients, strict=True))
+            ours = _by_key(
+                (k, decimals(float(x), 1)) for k, x in zip(form.keys, coefficients, strict=True)
+            )
             rows.append((f"coefficient {letter} of each key frequency", ours, _by_key(theirs)))
         if study.once(skip_shares_of) is not None:
             name = "skip connection's share of the logits' variance"
@@ -184,13 +220,20 @@ def model_table(study: Study) -> PageTable:
     key_phases = [phases for phases in explanation.phases if phases.k in study.once(keys_of)]
     least = min((phases.r2 for phases in key_phases if phases.r2 is not None), default=None)
     widths = (
-        ", ".join(f"{phases.spacing.width_mean:.3f} ± {phases.spacing.width_std:.3f}" for phases in key_phases[:8])
+        ", ".join(
+            f"{phases.spacing.width_mean:.3f} ± {phases.spacing.width_std:.3f}"
+            for phases in key_phases[:8]
+        )
         or NONE
     )
     first, doubled = paper.key_neurons[0][0], "{} to {} (population)".format(*paper.doubled)
     rows += [
         ("least R² of ψ = 2φ", fit(least), f"above {paper.angle_r2} (k = {first})"),
-        ("gaps between phases, mean ± std", widths, "{} ± {} (k = {})".format(*paper.angle_widths, first)),
+        (
+            "gaps between phases, mean ± std",
+            widths,
+            "{} ± {} (k = {})".format(*paper.angle_widths, first),
+        ),
         ("share of neurons with secondary = 2k", decimals(explanation.doubling.share), doubled),
     ]
     caption = "What the paper says in its text about its mainline model, and this model"
@@ -210,7 +253,15 @@ def population_table(study: Study) -> PageTable:
     rows = []
     for key, title in POPULATION_FACTS:
         of_ours, of_paper = ours.fact(key), paper.fact(key)
-        rows.append((title, "–" if of_ours is None else f"{of_ours:g}", "" if of_paper is None else f"{of_paper:g}"))
-    caption = f"The paper's statements about its {MODELS} models (its figures count {MODELS_IN_FIGURES})"
+        rows.append(
+            (
+                title,
+                "–" if of_ours is None else f"{of_ours:g}",
+                "" if of_paper is None else f"{of_paper:g}",
+            )
+        )
+    caption = (
+        f"The paper's statements about its {MODELS} models (its figures count {MODELS_IN_FIGURES})"
+    )
     table = Table(caption, header, rows, dim=(2,))
     return PageTable("population-facts", None, table, table.to_csv())

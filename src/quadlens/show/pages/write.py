@@ -54,7 +54,11 @@ class Report(Displayed):
     verdict: str | None = None
 
     def _facts(self) -> dict[str, object]:
-        return {"page": self.page, "files": len(self.files), "megabytes": f"{self.page_bytes / 1e6:.1f}"}
+        return {
+            "page": self.page,
+            "files": len(self.files),
+            "megabytes": f"{self.page_bytes / 1e6:.1f}",
+        }
 
 
 @checked
@@ -88,27 +92,42 @@ def report(
 
 
 def _reported(
-    results: Study, model: object, output: Path, workers: int, proofs: bool, progress: Callable[[str], None]
+    results: Study,
+    model: object,
+    output: Path,
+    workers: int,
+    proofs: bool,
+    progress: Callable[[str], None],
 ) -> Report:
     """The report of a study, where nothing replaces the file that it is of."""
     check_target(output)
     named = str(model) if isinstance(model, str | Path) else str(results.file or "MODEL")
-    command = f"quadlens report {shlex.quote(named)} -o {shlex.quote(str(output))}" + ("" if proofs else " --no-proofs")
+    command = f"quadlens report {shlex.quote(named)} -o {shlex.quote(str(output))}" + (
+        "" if proofs else " --no-proofs"
+    )
     if results.model.config.on_sequences:
         return _written(results, output, command, *sequence_report(results, progress))
     with drawers(workers) as pool:
         # Proofs take as long as half of the drawing: where others draw, they are made meanwhile.
         prepare(results, progress, proofs=pool is None)
-        return write_report(results, output, command, pool, progress, lambda: _explorer(results, progress))
+        return write_report(
+            results, output, command, pool, progress, lambda: _explorer(results, progress)
+        )
 
 
 def _explorer(study: Study, progress: Callable[[str], None]) -> str | None:
     """The interactive page, for models that it can show; it plays the training where that is kept beside the model."""
     progress("the explorer")
     try:
-        run = run_to_play(study, True, lambda done, every: progress(f"snapshot {done + 1} of {every}"))
+        run = run_to_play(
+            study, True, lambda done, every: progress(f"snapshot {done + 1} of {every}")
+        )
         page = build_page(study, study.name, run, PAGE)
-        return page if len(page.encode()) <= LARGEST_EXPLORER else build_page(study, study.name, report=PAGE)
+        return (
+            page
+            if len(page.encode()) <= LARGEST_EXPLORER
+            else build_page(study, study.name, report=PAGE)
+        )
     except BadConfig:
         return None
 
@@ -129,16 +148,25 @@ def write_report(
         prepare(results, progress)
         explorer = explore()
 
-    rendered = render(results, pool, lambda done, every: progress(f"figures {done}/{every}"), meanwhile)
+    rendered = render(
+        results, pool, lambda done, every: progress(f"figures {done}/{every}"), meanwhile
+    )
     progress("page and files")
     page = page_html(results, rendered, EXPLORER if explorer is not None else None)
-    files = {PAGE: page.encode(), **figure_files(rendered), **data_files(results), **table_files(results)}
+    files = {
+        PAGE: page.encode(),
+        **figure_files(rendered),
+        **data_files(results),
+        **table_files(results),
+    }
     if explorer is not None:
         files[EXPLORER] = explorer.encode()
     certificate = results.once(certificate_of)
     return _written(results, output, command, files, certificate.verdict if certificate else None)
 
 
-def _written(results: Study, output: Path, command: str, files: dict[str, bytes], verdict: str | None) -> Report:
+def _written(
+    results: Study, output: Path, command: str, files: dict[str, bytes], verdict: str | None
+) -> Report:
     write_directory(output, files, results, command)
     return Report(output, output / PAGE, tuple(sorted(files)), len(files[PAGE]), results, verdict)

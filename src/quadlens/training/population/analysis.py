@@ -27,13 +27,16 @@ from quadlens.proofs.pairs.of_study import made_proofs
 from quadlens.proofs.pairs.produce import best_certificate, strategies
 
 T = TypeVar("T")
-# Quantiles of the skip connection's share over the p² inputs, the one with index j of rank (j + ½)/200: enough to draw
-# the paper's ten bins.
+# Quantiles of the skip connection's share over the p² inputs, the one with index j of rank (j +
+# ½)/200: enough to draw the paper's ten bins.
 SKIP_QUANTILES = 200
 # Every strategy but the one that chooses among the others.
 ALL_STRATEGIES = strategies()
-# Those that share one collapse, so that their costs stand side by side; one that counts its own is tried on demand.
-DEFAULT_STRATEGIES = tuple(name for name in ALL_STRATEGIES if not STRATEGIES[name].facts.own_collapse)
+# Those that share one collapse, so that their costs stand side by side; one that counts its own is
+# tried on demand.
+DEFAULT_STRATEGIES = tuple(
+    name for name in ALL_STRATEGIES if not STRATEGIES[name].facts.own_collapse
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +45,8 @@ class Analysis:
 
     Attributes:
         results: JSON types only; the same model gives the same value.
-        neurons: The frame of one row per neuron, as a Parquet file's bytes; None for a model without frequencies.
+        neurons: The frame of one row per neuron, as a Parquet file's bytes; None for a model
+            without frequencies.
         certificate: The proof of most inputs that can be checked, the cheapest among equals.
         seconds: How long each step took.
     """
@@ -68,18 +72,25 @@ def analyse(study: Study, names: tuple[str, ...] = DEFAULT_STRATEGIES) -> Analys
         seconds[step] = time.perf_counter() - began
         return value
 
-    evaluation, skip = timed("evaluate", lambda: (study.once(evaluation_of), study.once(skip_shares_of)))
+    evaluation, skip = timed(
+        "evaluate", lambda: (study.once(evaluation_of), study.once(skip_shares_of))
+    )
     explanation = timed("explain", lambda: study.once(explanation_of))
     bounds = timed("bounds", lambda: study.once(bounds_if_any))
     table = {"baseline": None, "clusters": []} if bounds is None else bounds_to_json(bounds)
     # The claims spell out each number's assumptions; the numbers are enough here.
-    clusters = [{name: value for name, value in row.items() if name != "claims"} for row in table["clusters"]]
+    clusters = [
+        {name: value for name, value in row.items() if name != "claims"}
+        for row in table["clusters"]
+    ]
     made = study.once(made_proofs)
     certificates = [timed(f"certify_{name}", partial(made.certify, name)) for name in names]
     ranks = (np.arange(SKIP_QUANTILES) + 0.5) / SKIP_QUANTILES
     results = {
         "evaluation": dataclasses.asdict(evaluation),
-        "skip_share_quantiles": [] if skip is None else [float(share) for share in np.quantile(skip, ranks)],
+        "skip_share_quantiles": []
+        if skip is None
+        else [float(share) for share in np.quantile(skip, ranks)],
         "explanation": explanation.to_dict(),
         "bounds": {**table, "clusters": clusters},
         "proofs": [summary(certificate) for certificate in certificates],
@@ -98,7 +109,10 @@ def _lens(study: Study) -> dict[str, Any] | None:
         return None
     document = lens.to_dict()
     names = ("answers_right", "integrates", "r2", "controls", "chains")
-    return {**{name: document[name] for name in names}, "clusters": [{"k": row["k"]} for row in document["clusters"]]}
+    return {
+        **{name: document[name] for name in names},
+        "clusters": [{"k": row["k"]} for row in document["clusters"]],
+    }
 
 
 def _neurons(explanation: Explanation) -> bytes:

@@ -1,10 +1,10 @@
 """The second dataset: one-layer models from constant attention to softmax, beside those that Zhong et al. published.
 
-Attention is rate · softmax + (1 - rate) on every position, so that rate 0 is constant attention. Zhong et al. trained
-2,373 models of one layer at p = 59, width 128, two tokens of one vocabulary ("The Clock and the Pizza", arXiv
-2306.17844, github.com/fjzzq2002/pizza: result/1l_fixedwidth.csv); what is shipped of them are quantiles by tenths of
-the rate. Initial weights of two sizes are compared with them apart: theirs (`initial_rule` zhong) and the usual ones
-(gpt2).
+Attention is rate · softmax + (1 - rate) on every position, so that rate 0 is constant attention.
+Zhong et al. trained 2,373 models of one layer at p = 59, width 128, two tokens of one vocabulary
+("The Clock and the Pizza", arXiv 2306.17844, github.com/fjzzq2002/pizza: result/1l_fixedwidth.csv);
+what is shipped of them are quantiles by tenths of the rate. Initial weights of two sizes are
+compared with them apart: theirs (`initial_rule` zhong) and the usual ones (gpt2).
 """
 
 import dataclasses
@@ -69,13 +69,18 @@ def build(store: Store) -> "polars.DataFrame":
         if results.get("attention") is None:
             continue
         manifest, evaluation = run.read_manifest(), results["evaluation"]
-        proof = max(results["proofs"], key=lambda proof: (proof["certified_inputs"], -proof["cost_share"]))
+        proof = max(
+            results["proofs"], key=lambda proof: (proof["certified_inputs"], -proof["cost_share"])
+        )
         rows.append(
             {
                 **{name: getattr(manifest.config, name) for name in SETTINGS},
                 **{name: evaluation[name] for name in ("correct", "min_margin", "loss")},
                 **{name: results["attention"][name] for name in (*MEASURES, *OURS)},
-                **{n: proof[n] for n in ("strategy", "certified_inputs", "margin_lower_bound", "cost_share")},
+                **{
+                    n: proof[n]
+                    for n in ("strategy", "certified_inputs", "margin_lower_bound", "cost_share")
+                },
                 "run_id": manifest.run_id,
                 "inputs": evaluation["pairs"],
                 "key_frequencies": results["explanation"]["key_frequencies"],
@@ -83,7 +88,9 @@ def build(store: Store) -> "polars.DataFrame":
                 "manifest": json.dumps(dataclasses.asdict(manifest), sort_keys=True),
             }
         )
-    return pl.DataFrame(rows, schema=schema(), orient="row").sort("initial_rule", "attention_rate", "seed", "run_id")
+    return pl.DataFrame(rows, schema=schema(), orient="row").sort(
+        "initial_rule", "attention_rate", "seed", "run_id"
+    )
 
 
 def rebuild(store: Store) -> None:
@@ -105,7 +112,9 @@ def read(path: Path | None) -> "polars.DataFrame":
         if "initial_rule" not in frame.columns:  # a file from before there was a choice
             frame = frame.with_columns(initial_rule=pl.lit("gpt2")).select(schema().names())
     except (OSError, KeyError, pl.exceptions.PolarsError) as error:
-        raise BadFile(f"{path} is not a dataset of attention rates: {str(error).splitlines()[0]}") from None
+        raise BadFile(
+            f"{path} is not a dataset of attention rates: {str(error).splitlines()[0]}"
+        ) from None
     if dict(frame.schema) != dict(schema()) or frame.is_empty():
         raise BadFile(
             f"{path} is not a dataset of attention rates; make one: sweep with attention_rate=0,0.5,1",
@@ -132,15 +141,16 @@ class RateComparison:
     def verdicts(self) -> list[dict[str, Any]]:
         """One row per rule of initial weights and measure.
 
-        It counts our models between the published 10 % and 90 % quantiles at their rate. `agrees`: 80 %, what their own
-        models have, is in our 95 % interval (Wilson).
+        It counts our models between the published 10 % and 90 % quantiles at their rate. `agrees`:
+        80 %, what their own models have, is in our 95 % interval (Wilson).
         """
         rows: list[dict[str, Any]] = []
         for (rule,), models in self.frame.group_by("initial_rule", maintain_order=True):
             for name in MEASURES:
                 count, n = _inside(models, name), len(models)
                 low, high = wilson(count, n) or (0.0, 1.0)
-                # Wilson's interval holds 80 % where this score, normal if 80 % is true, is within 95 %.
+                # Wilson's interval holds 80 % where this score, normal if 80 % is true, is within
+                # 95 %.
                 scatter = math.sqrt(CENTRAL_SHARE * (1 - CENTRAL_SHARE) / n)
                 margin = max(CENTRAL_SHARE - low, high - CENTRAL_SHARE)
                 test = Tested(p_value(count / n - CENTRAL_SHARE, Z * scatter), margin)
@@ -190,7 +200,13 @@ class RateComparison:
                 left=(0, 1, 4),
                 caption="Of their own models 80 % lie there.",
             ),
-            Table(f"{len(models)} models; in brackets the published median", header, models, labels=3, left=(0,)),
+            Table(
+                f"{len(models)} models; in brackets the published median",
+                header,
+                models,
+                labels=3,
+                left=(0,),
+            ),
         )
 
 
@@ -198,5 +214,9 @@ def _inside(models: "polars.DataFrame", measure: str) -> int:
     """How many lie between the published 10 % and 90 % quantiles at their rate."""
     bins = published()
     values = zip(models["attention_rate"], models[measure], strict=True)
-    ends = ((bins[bin_of(rate)].quantiles[measure], value) for rate, value in values if value is not None)
+    ends = (
+        (bins[bin_of(rate)].quantiles[measure], value)
+        for rate, value in values
+        if value is not None
+    )
     return sum(q[0] <= value <= q[-1] for q, value in ends)

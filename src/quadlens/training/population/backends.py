@@ -1,8 +1,8 @@
 """Where the models of a sweep are made: in processes on this machine, or on a Ray cluster.
 
-The sweep's `joblib.Parallel` runs in threads; each hands its model to a worker and waits. On this machine each thread
-has a loky pool of one process, because a pool of several breaks as a whole when one of its processes is killed, and
-takes with it what the others were making.
+The sweep's `joblib.Parallel` runs in threads; each hands its model to a worker and waits. On this
+machine each thread has a loky pool of one process, because a pool of several breaks as a whole when
+one of its processes is killed, and takes with it what the others were making.
 """
 
 import logging
@@ -19,7 +19,8 @@ from quadlens.training.population.one_model import Outcome, Task, make_model
 
 # Ray itself waits for minutes for a host that does not answer.
 CONNECT_SECONDS = 10.0
-# Models that Ray is given at a time: more than a cluster has cores, so that nodes which join have something to do.
+# Models that Ray is given at a time: more than a cluster has cores, so that nodes which join have
+# something to do.
 MOST_ON_RAY = 1000
 
 
@@ -28,7 +29,8 @@ class Backend(Protocol):
     """Makes models somewhere. It never tries again by itself: the sweep counts attempts.
 
     Attributes:
-        threads: How many models may be given to it at the same time, each by a thread that waits for it.
+        threads: How many models may be given to it at the same time, each by a thread that waits
+            for it.
     """
 
     threads: int
@@ -94,7 +96,11 @@ def _ending(error: RuntimeError) -> str:
     if ending is None:
         return _first_line(error)
     name, code = ending.groups()
-    return f"its worker was killed by {name}" if int(code) < 0 else f"its worker ended by itself with exit code {code}"
+    return (
+        f"its worker was killed by {name}"
+        if int(code) < 0
+        else f"its worker ended by itself with exit code {code}"
+    )
 
 
 def _begin() -> None:
@@ -113,9 +119,10 @@ def _end_with_driver(driver: int) -> None:
 class RayBackend:
     """One core a task, as many tasks as the cluster has cores at the moment.
 
-    Ray's own retries are off: the sweep counts attempts, and a new attempt resumes from the last checkpoint, which is
-    in the directory that all nodes share. `ray.util.joblib` would not do: it gives its results all at the end, hands
-    tasks to its actors in turn, busy or not, and ends the whole call when one of them is lost.
+    Ray's own retries are off: the sweep counts attempts, and a new attempt resumes from the last
+    checkpoint, which is in the directory that all nodes share. `ray.util.joblib` would not do: it
+    gives its results all at the end, hands tasks to its actors in turn, busy or not, and ends the
+    whole call when one of them is lost.
     """
 
     threads = MOST_ON_RAY
@@ -128,11 +135,20 @@ class RayBackend:
             raise MissingExtra("the backend ray", "cluster") from error
         if address is not None:
             _check_address(address)
-        where: dict[str, Any] = {"num_cpus": processes, "include_dashboard": False} if address is None else {}
+        where: dict[str, Any] = (
+            {"num_cpus": processes, "include_dashboard": False} if address is None else {}
+        )
         try:
-            ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **where)
+            ray.init(
+                address=address or "local",
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                **where,
+            )
         except (ConnectionError, ValueError, RuntimeError) as error:
-            raise BadConfig(f"no Ray cluster at address={address!r}: {error}", settings=("address",)) from None
+            raise BadConfig(
+                f"no Ray cluster at address={address!r}: {error}", settings=("address",)
+            ) from None
         self._ray: Any = ray
         self._make = ray.remote(num_cpus=1, max_retries=0)(make_model)
         self._running: set[Any] = set()

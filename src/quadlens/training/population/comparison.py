@@ -34,10 +34,20 @@ if TYPE_CHECKING:
     import polars
 
 FOUR_ERRORS = CLUSTER_ROWS[:4]
-# Of a training run, whose defaults are the paper's settings: these may differ and leave a model of the paper's kind.
-FREE_SETTINGS = ("seed", "seeding", "warmup", "epochs", "precision", "history_every", "spectrum_every")
-# The bound the appendix calls "normalised abs integral bound": its text does not say which of the table's rows that is;
-# the total with the half-period bound is the paper's best, and the one it divides by the naive bound elsewhere.
+# Of a training run, whose defaults are the paper's settings: these may differ and leave a model of
+# the paper's kind.
+FREE_SETTINGS = (
+    "seed",
+    "seeding",
+    "warmup",
+    "epochs",
+    "precision",
+    "history_every",
+    "spectrum_every",
+)
+# The bound the appendix calls "normalised abs integral bound": its text does not say which of the
+# table's rows that is; the total with the half-period bound is the paper's best, and the one it
+# divides by the naive bound elsewhere.
 BOUND = "total_abs_bound_half"
 # Another name of models_all_neuron_frequencies_match.
 SAID_TWICE = "good_models"
@@ -62,9 +72,20 @@ class KeyCounts:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON view."""
-        counts: dict[str, dict[int, Any]] = {"ours": self.ours, "ci95": self.intervals, "paper": self.paper}
-        named = {name: {str(k): value for k, value in many.items()} for name, many in counts.items()}
-        return {**named, **(self.tested.to_dict() if self.tested else {}), "verdict": self.verdict, "why": self.why}
+        counts: dict[str, dict[int, Any]] = {
+            "ours": self.ours,
+            "ci95": self.intervals,
+            "paper": self.paper,
+        }
+        named = {
+            name: {str(k): value for k, value in many.items()} for name, many in counts.items()
+        }
+        return {
+            **named,
+            **(self.tested.to_dict() if self.tested else {}),
+            "verdict": self.verdict,
+            "why": self.why,
+        }
 
 
 @dataclass(frozen=True)
@@ -89,7 +110,11 @@ class Comparison:
     def tests(self) -> tuple[Tested, ...]:
         """One for each comparison that could have come out either way."""
         stated = [statement.tested for statement in self.statements if statement.name != SAID_TWICE]
-        rows = (*stated, self.key_counts.tested, *(histogram.tested for histogram in self.histograms))
+        rows = (
+            *stated,
+            self.key_counts.tested,
+            *(histogram.tested for histogram in self.histograms),
+        )
         return tuple(tested for tested in rows if tested is not None)
 
     def tally(self) -> str:
@@ -127,7 +152,8 @@ def compare(
     Args:
         frame: One row per model (`dataset.read`).
         rng: For the bootstrap; a generator seeded with 0 when None.
-        of_any_kind: Give verdicts also on models that are not of the paper's kind, to see what another setting does.
+        of_any_kind: Give verdicts also on models that are not of the paper's kind, to see what
+            another setting does.
     """
     rng = rng or np.random.default_rng(0)
     reason = None if of_any_kind else why_not_comparable(frame)
@@ -135,7 +161,12 @@ def compare(
     made = Comparison(
         models=len(frame),
         settings=", ".join(f"{name} {_values(frame, name)}" for name in ("p", "d_mlp", "epochs")),
-        statements=(*_of_models(frame, good), _of_skip(frame, rng), *_of_pairs(good, rng), _of_neurons(frame, rng)),
+        statements=(
+            *_of_models(frame, good),
+            _of_skip(frame, rng),
+            *_of_pairs(good, rng),
+            _of_neurons(frame, rng),
+        ),
         key_counts=_key_counts(frame, rng),
         histograms=compare_histograms(frame, good, all_four_small(), rng),
     )
@@ -144,12 +175,19 @@ def compare(
 
 def why_not_comparable(frame: "polars.DataFrame") -> str | None:
     """Why these models are not of the paper's kind; None when they are."""
-    configs = [manifest_of(model).config for model in frame.select("run_id", "manifest").iter_rows(named=True)]
+    configs = [
+        manifest_of(model).config
+        for model in frame.select("run_id", "manifest").iter_rows(named=True)
+    ]
     for name, value in dataclasses.asdict(TrainConfig()).items():
         if name in FREE_SETTINGS:
             continue
         column = name in CONFIG_COLUMNS
-        values = set(frame[name].drop_nulls()) if column else {getattr(config, name) for config in configs}
+        values = (
+            set(frame[name].drop_nulls())
+            if column
+            else {getattr(config, name) for config in configs}
+        )
         if others := sorted(values - {value}):
             where = "in some models" if value in values else "here"
             hint = " (keep those with a condition)" if value in values and column else ""
@@ -193,7 +231,9 @@ def all_four_small() -> "polars.Expr":
     """Whether all four errors of a cluster are below 0.1."""
     import polars as pl
 
-    return pl.all_horizontal([pl.element().struct.field(name) < 0.1 for name in FOUR_ERRORS]).fill_null(False)
+    return pl.all_horizontal(
+        [pl.element().struct.field(name) < 0.1 for name in FOUR_ERRORS]
+    ).fill_null(False)
 
 
 def measured(
@@ -246,7 +286,11 @@ def _of_models(frame: "polars.DataFrame", good: "polars.DataFrame") -> list[Stat
         ),
         *(
             count_statement(
-                name, words, sum(bool(len(v) and v.all()) for v in flags), len(good), (paper[name], matching)
+                name,
+                words,
+                sum(bool(len(v) and v.all()) for v in flags),
+                len(good),
+                (paper[name], matching),
             )
             for name, words, flags in (
                 (
@@ -295,11 +339,18 @@ def _of_pairs(good: "polars.DataFrame", rng: np.random.Generator) -> list[Statem
     key, small = pl.element().struct.field("key"), all_four_small()
     hits = inside(good, "clusters", small, key)
     bounds = inside(good, "clusters", pl.element().struct.field(BOUND), key & small)
-    # The same bound over the cluster's own naive bound, which depends on k where k and p share a factor.
+    # The same bound over the cluster's own naive bound, which depends on k where k and p share a
+    # factor.
     below = inside(good, "clusters", pl.element().struct.field("relative_bound") < 1, key & small)
     n, total, shares = len(good), sum(map(len, hits)), (0.0, 1.0)
-    theirs, their_good = paper["good_model_frequency_pairs"], paper["models_all_neuron_frequencies_match"]
-    histogram, median = read_published().population.histogram("normalised_abs_integral_bound"), np.median
+    theirs, their_good = (
+        paper["good_model_frequency_pairs"],
+        paper["models_all_neuron_frequencies_match"],
+    )
+    histogram, median = (
+        read_published().population.histogram("normalised_abs_integral_bound"),
+        np.median,
+    )
     per_model = number_statement(
         "good_model_frequency_pairs",
         "(good model, key frequency) pairs; compared per good model",
@@ -364,7 +415,12 @@ def _key_counts(frame: "polars.DataFrame", rng: np.random.Generator) -> KeyCount
     kinds = sorted({*theirs, *numbers})
     ours = {k: numbers.count(k) for k in kinds}
     p = homogeneity(np.array(list(ours.values())), np.array([theirs.get(k, 0) for k in kinds]), rng)
-    sides = [(count, len(numbers), theirs.get(k, 0), sum(theirs.values())) for k, count in ours.items()]
-    shares = [difference(a / n, wilson(a, n) or (0.0, 1.0), b / m, wilson(b, m) or (0.0, 1.0)) for a, n, b, m in sides]
+    sides = [
+        (count, len(numbers), theirs.get(k, 0), sum(theirs.values())) for k, count in ours.items()
+    ]
+    shares = [
+        difference(a / n, wilson(a, n) or (0.0, 1.0), b / m, wilson(b, m) or (0.0, 1.0))
+        for a, n, b, m in sides
+    ]
     tested = Tested(p, max(max(-low, high) for low, high in shares))
     return KeyCounts(ours, theirs, tested.verdict, "χ² test of one distribution", tested)

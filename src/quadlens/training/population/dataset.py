@@ -15,7 +15,13 @@ from quadlens.base.schema import from_json
 from quadlens.network.bundled import data_directory
 from quadlens.proofs.pairs import STRATEGIES
 from quadlens.proofs.pairs.operations import collapse_operations
-from quadlens.training.population.store import MAX_FILE_BYTES, ModelManifest, RunDirectory, Store, read_here
+from quadlens.training.population.store import (
+    MAX_FILE_BYTES,
+    ModelManifest,
+    RunDirectory,
+    Store,
+    read_here,
+)
 
 if TYPE_CHECKING:
     import polars
@@ -58,11 +64,22 @@ PHASE_COLUMNS = (
 )
 PROOF_COLUMNS = ("margin_lower_bound", "logit_error_bound", "accuracy_lower_bound", "seconds")
 # Settings of a run that get a column of their own; the rest is in the column `manifest`.
-CONFIG_COLUMNS = ("p", "d_model", "d_mlp", "equals", "epochs", "weight_decay", "train_share", "seed", "seeding")
+CONFIG_COLUMNS = (
+    "p",
+    "d_model",
+    "d_mlp",
+    "equals",
+    "epochs",
+    "weight_decay",
+    "train_share",
+    "seed",
+    "seeding",
+)
 
-# Of the lens. The shipped population was trained before it had controls, and its weights were not kept: its columns are
-# of models trained again from the same seeds on another machine. These are not the same bits, so `lens_sha256` says
-# which model they are of, and `lens_key_frequencies` which keys that one has; empty where it was not trained again.
+# Of the lens. The shipped population was trained before it had controls, and its weights were not
+# kept: its columns are of models trained again from the same seeds on another machine. These are
+# not the same bits, so `lens_sha256` says which model they are of, and `lens_key_frequencies` which
+# keys that one has; empty where it was not trained again.
 LENS_R2 = ("shared", "joint", "symmetric_part", "ceiling")
 LENS_CONTROLS = (
     *("shared_permuted", "resampled_even", "resampled_half"),
@@ -74,7 +91,9 @@ def lens_schema() -> dict[str, Any]:
     """Names and types of what the lens says of each model: the mechanism's number beside its controls, and chains."""
     import polars as pl
 
-    numbers = dict.fromkeys((f"lens_{name}" for name in ("answers_right", *LENS_R2, *LENS_CONTROLS)), pl.Float64)
+    numbers = dict.fromkeys(
+        (f"lens_{name}" for name in ("answers_right", *LENS_R2, *LENS_CONTROLS)), pl.Float64
+    )
     keys = {"lens_key_frequencies": pl.List(pl.Int32), "lens_chains": pl.List(pl.List(pl.Int32))}
     return {"lens_sha256": pl.String, "lens_integrates": pl.Boolean, **numbers, **keys}
 
@@ -87,7 +106,9 @@ def lens_values(document: Mapping[str, Any] | None, sha256: str) -> dict[str, An
     return {
         "lens_sha256": sha256,
         "lens_integrates": document["integrates"],
-        **{f"lens_{name}": values.get(name) for name in ("answers_right", *LENS_R2, *LENS_CONTROLS)},
+        **{
+            f"lens_{name}": values.get(name) for name in ("answers_right", *LENS_R2, *LENS_CONTROLS)
+        },
         "lens_key_frequencies": sorted(row["k"] for row in document["clusters"]),
         "lens_chains": document["chains"],
     }
@@ -99,10 +120,19 @@ def schema() -> "polars.Schema":
 
     cluster = {"k": pl.Int32, "key": pl.Boolean, "neurons": pl.Int32}
     cluster |= dict.fromkeys((*PHASE_COLUMNS, *CLUSTER_ROWS, *CLUSTER_EXTRAS), pl.Float64)
-    proof = {"strategy": pl.String, "verdict": pl.String, "certified_inputs": pl.Int64, "flops": pl.Int64}
+    proof = {
+        "strategy": pl.String,
+        "verdict": pl.String,
+        "certified_inputs": pl.Int64,
+        "flops": pl.Int64,
+    }
     proof |= dict.fromkeys(PROOF_COLUMNS, pl.Float64)
     neuron = {"k_in": pl.Int16, "k_out": pl.Int16, "role": pl.String}
-    neuron |= {"variance_input": pl.Float32, "variance_output": pl.Float32, "secondary_multiple": pl.Int16}
+    neuron |= {
+        "variance_input": pl.Float32,
+        "variance_output": pl.Float32,
+        "secondary_multiple": pl.Int16,
+    }
     scalars: dict[str, Any] = {
         "run_id": pl.String,
         **dict.fromkeys(("p", "d_model", "d_mlp"), pl.Int32),
@@ -122,9 +152,16 @@ def schema() -> "polars.Schema":
         "clear_clusters": pl.Boolean,
         "key_frequencies": pl.List(pl.Int32),
         "n_key_frequencies": pl.Int32,
-        **dict.fromkeys(("neurons_matching", "neurons_mismatching", "neurons_constant", "neurons_dead"), pl.Int32),
-        **dict.fromkeys(("secondary_is_double", "secondary_phase_r2", "residual_variance_share"), pl.Float64),
-        **dict.fromkeys(("r2_all_pizza", "r2_all_clock", "r2_abs_pizza", "r2_abs_clock"), pl.Float64),
+        **dict.fromkeys(
+            ("neurons_matching", "neurons_mismatching", "neurons_constant", "neurons_dead"),
+            pl.Int32,
+        ),
+        **dict.fromkeys(
+            ("secondary_is_double", "secondary_phase_r2", "residual_variance_share"), pl.Float64
+        ),
+        **dict.fromkeys(
+            ("r2_all_pizza", "r2_all_clock", "r2_abs_pizza", "r2_abs_clock"), pl.Float64
+        ),
         "baseline": pl.Float64,
         "brute_force_flops": pl.Int64,
         "train_seconds": pl.Float64,
@@ -134,7 +171,9 @@ def schema() -> "polars.Schema":
         **lens_schema(),
     }
     lists = {"clusters": cluster, "proofs": proof, "neurons": neuron}
-    return pl.Schema({**scalars, **{name: pl.List(pl.Struct(fields)) for name, fields in lists.items()}})
+    return pl.Schema(
+        {**scalars, **{name: pl.List(pl.Struct(fields)) for name, fields in lists.items()}}
+    )
 
 
 def build(store: Store) -> "polars.DataFrame":
@@ -180,9 +219,13 @@ def read(path: Path) -> "polars.DataFrame":
     absent = {name: kind for name, kind in lens_schema().items() if name not in frame.columns}
     if len(absent) == len(lens_schema()):
         empty = [pl.lit(None, dtype=kind).alias(name) for name, kind in absent.items()]
-        frame = frame.with_columns(empty).select(name for name in schema() if name in {*frame.columns, *absent})
+        frame = frame.with_columns(empty).select(
+            name for name in schema() if name in {*frame.columns, *absent}
+        )
     if dict(frame.schema) != dict(schema()):
-        raise BadFile(f"{path} is not the dataset of a sweep of this version; rebuild it from the sweep's directory")
+        raise BadFile(
+            f"{path} is not the dataset of a sweep of this version; rebuild it from the sweep's directory"
+        )
     return _known_proofs(frame)
 
 
@@ -204,7 +247,10 @@ def cost_shares(model: Mapping[str, Any]) -> list[float]:
     collapse = collapse_operations(manifest_of(model).config.model_config())
     brute = model["brute_force_flops"] + collapse
     own = [STRATEGIES[proof["strategy"]].facts.own_collapse for proof in model["proofs"]]
-    return [(p["flops"] + (0 if alone else collapse)) / brute for p, alone in zip(model["proofs"], own, strict=True)]
+    return [
+        (p["flops"] + (0 if alone else collapse)) / brute
+        for p, alone in zip(model["proofs"], own, strict=True)
+    ]
 
 
 def inside(
@@ -230,10 +276,22 @@ def by_model(frame: "polars.DataFrame") -> list[dict[str, Any]]:
     rows = []
     for model in frame.iter_rows(named=True):
         keys = [cluster for cluster in model["clusters"] if cluster["key"]]
-        errors = [cluster["relative_exact_psi"] for cluster in keys if cluster["relative_exact_psi"] is not None]
+        errors = [
+            cluster["relative_exact_psi"]
+            for cluster in keys
+            if cluster["relative_exact_psi"] is not None
+        ]
         row = {
             name: model[name]
-            for name in ("p", "equals", "seed", "accuracy", "good_model", "key_frequencies", "min_margin")
+            for name in (
+                "p",
+                "equals",
+                "seed",
+                "accuracy",
+                "good_model",
+                "key_frequencies",
+                "min_margin",
+            )
         }
         row["largest_relative_exact_error"] = max(errors) if errors else None
         lens = ("shared", "joint", "shared_permuted", "integrates", "chains")
@@ -250,7 +308,11 @@ def by_group(frame: "polars.DataFrame", column: str) -> list[dict[str, Any]]:
     rows = []
     for (value,), group in frame.group_by(column, maintain_order=True):
         models = by_model(group)
-        errors = [m["largest_relative_exact_error"] for m in models if m["largest_relative_exact_error"] is not None]
+        errors = [
+            m["largest_relative_exact_error"]
+            for m in models
+            if m["largest_relative_exact_error"] is not None
+        ]
         row = {
             column: value,
             "models": len(group),
@@ -259,7 +321,9 @@ def by_group(frame: "polars.DataFrame", column: str) -> list[dict[str, Any]]:
             "key_frequencies": _mean([len(m["key_frequencies"]) for m in models]),
             "relative_exact_error": _mean(errors),
         }
-        for name in dict.fromkeys(name for m in models for name in m if name.startswith(("certified_", "cost_"))):
+        for name in dict.fromkeys(
+            name for m in models for name in m if name.startswith(("certified_", "cost_"))
+        ):
             row[name] = _mean([m[name] for m in models if name in m])
         rows.append(row)
     return rows
@@ -274,7 +338,8 @@ def filter_models(frame: "polars.DataFrame", conditions: Sequence[str]) -> "pola
 
     Args:
         frame: The dataset.
-        conditions: SQL over its columns: `p=59`, `min_margin>10 and good_model`, `not good_model`, `seeding='gbmi'`.
+        conditions: SQL over its columns: `p=59`, `min_margin>10 and good_model`, `not good_model`,
+            `seeding='gbmi'`.
     """
     import polars as pl
 
@@ -282,8 +347,14 @@ def filter_models(frame: "polars.DataFrame", conditions: Sequence[str]) -> "pola
         try:
             frame = frame.filter(pl.sql_expr(condition))
         except pl.exceptions.PolarsError as error:
-            columns = [name for name, kind in frame.schema.items() if not kind.is_nested() and name != "manifest"]
-            reason = str(error).splitlines()[0].partition(";")[0]  # what follows is every column, in Python
+            columns = [
+                name
+                for name, kind in frame.schema.items()
+                if not kind.is_nested() and name != "manifest"
+            ]
+            reason = (
+                str(error).splitlines()[0].partition(";")[0]
+            )  # what follows is every column, in Python
             raise BadConfig(
                 f"the condition {condition!r}: {reason}; expected a condition in SQL such as p=59, "
                 f"'min_margin>10' or good_model, over the columns {', '.join(columns)}",
@@ -319,12 +390,27 @@ def _row(run: RunDirectory) -> dict[str, Any]:
 
 def _scalars(manifest: ModelManifest, results: dict[str, Any]) -> dict[str, Any]:
     evaluation, explanation = results["evaluation"], results["explanation"]
-    same = ["good_model", "clear_clusters", "key_frequencies", "secondary_is_double", "secondary_phase_r2"]
-    same += ["neurons_matching", "neurons_mismatching", "neurons_constant", "neurons_dead", "residual_variance_share"]
+    same = [
+        "good_model",
+        "clear_clusters",
+        "key_frequencies",
+        "secondary_is_double",
+        "secondary_phase_r2",
+    ]
+    same += [
+        "neurons_matching",
+        "neurons_mismatching",
+        "neurons_constant",
+        "neurons_dead",
+        "residual_variance_share",
+    ]
     r2 = explanation["r2"]
     return {
         "run_id": manifest.run_id,
-        **{name: evaluation[name] for name in ("accuracy", "correct", "min_margin", "median_margin", "loss")},
+        **{
+            name: evaluation[name]
+            for name in ("accuracy", "correct", "min_margin", "median_margin", "loss")
+        },
         "inputs": evaluation["pairs"],
         **{name: explanation[name] for name in same},
         "n_key_frequencies": len(explanation["key_frequencies"]),
@@ -356,7 +442,10 @@ def _clusters(results: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _proof(proof: dict[str, Any], seconds: Mapping[str, float]) -> dict[str, Any]:
     names = ("strategy", "verdict", "certified_inputs", "flops", *PROOF_COLUMNS[:-1])
-    return {**{name: proof[name] for name in names}, "seconds": seconds.get(f"certify_{proof['strategy']}")}
+    return {
+        **{name: proof[name] for name in names},
+        "seconds": seconds.get(f"certify_{proof['strategy']}"),
+    }
 
 
 def _neurons(content: bytes) -> list[dict[str, Any]]:

@@ -18,10 +18,11 @@ from quadlens.training.population.statement import Tested, Verdict
 if TYPE_CHECKING:
     import polars
 
-# The paper's histogram of the skip connection has the 3,481 inputs of one model, which is bundled as `original`.
+# The paper's histogram of the skip connection has the 3,481 inputs of one model, which is bundled
+# as `original`.
 OF_ONE_MODEL, ONE_MODEL = "residual_attention_variance_over_logits", "original"
-# What each histogram of the paper counts, and of how many models: all models of the text, the good ones, and the one
-# model whose inputs the skip figure counts.
+# What each histogram of the paper counts, and of how many models: all models of the text, the good
+# ones, and the one model whose inputs the skip figure counts.
 HISTOGRAMS = {
     "neurons_per_frequency_1_to_29": ("neurons that read each frequency", MODELS),
     "relu_input_variance_explained": (
@@ -32,7 +33,10 @@ HISTOGRAMS = {
         "share of W_L's variance at its largest frequency, neurons of good models",
         GOOD_MODELS,
     ),
-    OF_ONE_MODEL: (f"variance of the skip connection over that of the logits, inputs of `{ONE_MODEL}`", 1),
+    OF_ONE_MODEL: (
+        f"variance of the skip connection over that of the logits, inputs of `{ONE_MODEL}`",
+        1,
+    ),
     "normalised_abs_integral_bound": (
         "bound of the absolute-value part, (good model, frequency) with errors below 0.1",
         GOOD_MODELS,
@@ -90,7 +94,10 @@ class HistogramComparison:
 
 
 def compare_histograms(
-    frame: "polars.DataFrame", good: "polars.DataFrame", small: "polars.Expr", rng: np.random.Generator
+    frame: "polars.DataFrame",
+    good: "polars.DataFrame",
+    small: "polars.Expr",
+    rng: np.random.Generator,
 ) -> tuple[HistogramComparison, ...]:
     """All of the paper's histograms of single neurons, inputs and (model, frequency) pairs.
 
@@ -105,23 +112,33 @@ def compare_histograms(
     field = pl.element().struct.field
     ours = {
         "relu_input_variance_explained": inside(frame, "neurons", field("variance_input")),
-        "neuron_logit_map_variance_explained_good_models": inside(good, "neurons", field("variance_output")),
+        "neuron_logit_map_variance_explained_good_models": inside(
+            good, "neurons", field("variance_output")
+        ),
         OF_ONE_MODEL: [skip_shares(anatomy_of(load(ONE_MODEL)).collapsed).ravel()],
-        "normalised_abs_integral_bound": inside(good, "clusters", field("total_abs_bound_half"), field("key") & small),
-        "primary_vs_secondary_phase_r2": inside(frame, "clusters", field("secondary_phase_r2"), field("key")),
+        "normalised_abs_integral_bound": inside(
+            good, "clusters", field("total_abs_bound_half"), field("key") & small
+        ),
+        "primary_vs_secondary_phase_r2": inside(
+            frame, "clusters", field("secondary_phase_r2"), field("key")
+        ),
         "neurons_per_frequency_1_to_29": inside(frame, "neurons", field("k_in")),
     }
     *others, frequencies = (_compare(name, values, rng) for name, values in ours.items())
     return frequencies, *others
 
 
-def _compare(name: str, values: Sequence[np.ndarray], rng: np.random.Generator) -> HistogramComparison:
+def _compare(
+    name: str, values: Sequence[np.ndarray], rng: np.random.Generator
+) -> HistogramComparison:
     """One histogram; `values` has one array per model."""
     paper, (words, paper_models) = read_published().population.histogram(name), HISTOGRAMS[name]
     edges = np.concatenate([[-np.inf], paper.edges, [np.inf]])
     # The last of the paper's bins holds its right end, as numpy's does.
     edges[-2] = np.nextafter(edges[-2], np.inf)
-    rows = np.array([np.histogram(v, edges)[0] for v in values], dtype=float).reshape(-1, len(edges) - 1)
+    rows = np.array([np.histogram(v, edges)[0] for v in values], dtype=float).reshape(
+        -1, len(edges) - 1
+    )
     total = rows.sum(axis=0)
     gap = band = tested = None
     why = f"we have too few models ({len(rows)})"
@@ -134,4 +151,6 @@ def _compare(name: str, values: Sequence[np.ndarray], rng: np.random.Generator) 
         tested = Tested((1 + int((distances >= gap).sum())) / (1 + len(distances)), gap + band)
         why = f"cumulative shares differ by at most {gap:.1%}; {band:.1%} is within chance"
     verdict: Verdict = tested.verdict if tested else "cannot be compared"
-    return HistogramComparison(name, words, paper.edges, total, paper.count, len(rows), gap, band, verdict, why, tested)
+    return HistogramComparison(
+        name, words, paper.edges, total, paper.count, len(rows), gap, band, verdict, why, tested
+    )

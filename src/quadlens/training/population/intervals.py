@@ -67,17 +67,22 @@ def both_scatter(models: int, paper_models: int) -> float:
     return math.sqrt(1 + models / paper_models)
 
 
-def as_clustered(paper: float, paper_ci: Interval, ours_ci: Interval, ours_independent: Interval) -> Interval:
+def as_clustered(
+    paper: float, paper_ci: Interval, ours_ci: Interval, ours_independent: Interval
+) -> Interval:
     """The paper's interval of a share that is counted inside models, which are not independent of each other.
 
     Args:
         paper: Its share.
         paper_ci: The interval it would have if all were independent.
         ours_ci: Our interval from drawing whole models.
-        ours_independent: Ours if all were independent; the ratio of the two widths is taken for the paper's too.
+        ours_independent: Ours if all were independent; the ratio of the two widths is taken for the
+            paper's too.
     """
     factor = max(1.0, (ours_ci[1] - ours_ci[0]) / (ours_independent[1] - ours_independent[0]))
-    return max(0.0, paper - factor * (paper - paper_ci[0])), min(1.0, paper + factor * (paper_ci[1] - paper))
+    return max(0.0, paper - factor * (paper - paper_ci[0])), min(
+        1.0, paper + factor * (paper_ci[1] - paper)
+    )
 
 
 def small_sample_factor(models: int) -> float:
@@ -98,7 +103,8 @@ def bootstrap(
 
     Args:
         statistic: Takes indices of models (with repetitions); None where it has no value.
-        models: How many there are; fewer than five have no interval, nor have models that are all alike.
+        models: How many there are; fewer than five have no interval, nor have models that are all
+            alike.
         rng: Draws the samples.
         count: How many samples.
         limits: What the statistic can be.
@@ -116,7 +122,12 @@ def bootstrap(
     with warnings.catch_warnings():  # samples without a value are left out below
         warnings.simplefilter("ignore", stats.DegenerateDataWarning)
         drawn = stats.bootstrap(
-            (np.arange(models),), value, vectorized=False, n_resamples=count, method="percentile", rng=rng
+            (np.arange(models),),
+            value,
+            vectorized=False,
+            n_resamples=count,
+            method="percentile",
+            rng=rng,
         ).bootstrap_distribution
     low, high = np.nanquantile(drawn, [0.025, 0.975])
     if low == high:
@@ -136,17 +147,24 @@ def cumulative_gap(
 
 
 def cumulative_distances(
-    ours: Float[np.ndarray, "models bins"], paper_models: int, rng: np.random.Generator, count: int = RESAMPLES
+    ours: Float[np.ndarray, "models bins"],
+    paper_models: int,
+    rng: np.random.Generator,
+    count: int = RESAMPLES,
 ) -> Float[np.ndarray, " samples"]:
     """How far two histograms of the same kind of models are apart by chance; needs `MIN_MODELS` of them.
 
-    The bootstrap distribution of sup |F* - F| over models, times `both_scatter` and `small_sample_factor`.
+    The bootstrap distribution of sup |F* - F| over models, times `both_scatter` and
+    `small_sample_factor`.
     """
     models = len(ours)
     total = ours.sum(axis=0)
     curve = np.cumsum(total) / total.sum()
     weights = np.stack(
-        [np.bincount(sample, minlength=models) for sample in rng.integers(0, models, size=(count, models))]
+        [
+            np.bincount(sample, minlength=models)
+            for sample in rng.integers(0, models, size=(count, models))
+        ]
     )
     sums = weights.astype(float) @ ours
     sums = sums[sums.sum(axis=1) > 0]
@@ -156,7 +174,10 @@ def cumulative_distances(
 
 
 def homogeneity(
-    ours: Int[np.ndarray, " kinds"], paper: Int[np.ndarray, " kinds"], rng: np.random.Generator, count: int = 4999
+    ours: Int[np.ndarray, " kinds"],
+    paper: Int[np.ndarray, " kinds"],
+    rng: np.random.Generator,
+    count: int = 4999,
 ) -> float:
     """P-value of Pearson's χ² that two counts come from one distribution, by simulation, so counts may be small."""
     from scipy import stats

@@ -85,9 +85,14 @@ def _make(task: Task, notes: list[str]) -> None:
 
     store, run_id = Store(task.root), task.run_id
     place = store.unfinished(run_id)
-    if not (store.is_finished(run_id) or place.path.is_dir()):  # who wants a model makes its directory
-        raise BadFile(f"this worker does not see {place.path}; -o must be a directory that all nodes share")
-    # One thread everywhere: the order of sums, and so the bytes, do not depend on the machine's cores or the backend.
+    if not (
+        store.is_finished(run_id) or place.path.is_dir()
+    ):  # who wants a model makes its directory
+        raise BadFile(
+            f"this worker does not see {place.path}; -o must be a directory that all nodes share"
+        )
+    # One thread everywhere: the order of sums, and so the bytes, do not depend on the machine's
+    # cores or the backend.
     with store.only_worker(run_id), threadpool_limits(1):
         if store.is_finished(run_id):
             return
@@ -100,7 +105,10 @@ def _make(task: Task, notes: list[str]) -> None:
 
 def _train(task: Task, place: RunDirectory, notes: list[str]) -> TrainingManifest:
     files, began = place.training, time.perf_counter()
-    hooks = Hooks(on_checkpoint=lambda saved: saved[0].save(files.checkpoint), checkpoint_every=task.checkpoint_every)
+    hooks = Hooks(
+        on_checkpoint=lambda saved: saved[0].save(files.checkpoint),
+        checkpoint_every=task.checkpoint_every,
+    )
     resume = usable_checkpoint(task.config, files.checkpoint, notes)
     result = train(task.config, device="cpu", threads=1, resume=resume, hooks=hooks)
     return write_run(files, result, time.perf_counter() - began)
@@ -128,18 +136,27 @@ def train_together(
         for place in places:
             place.path.mkdir(exist_ok=True)
         files, began = [place.training for place in places], time.perf_counter()
-        checkpoints = [load_checkpoint(file.checkpoint) for file in files if file.checkpoint.exists()]
+        checkpoints = [
+            load_checkpoint(file.checkpoint) for file in files if file.checkpoint.exists()
+        ]
         # Seeds of one batch are saved together; a batch that is not whole starts again.
-        whole = len(checkpoints) == len(missing) and len({checkpoint.epoch for checkpoint in checkpoints}) == 1
+        whole = (
+            len(checkpoints) == len(missing)
+            and len({checkpoint.epoch for checkpoint in checkpoints}) == 1
+        )
 
         def save(saved: Sequence[Checkpoint]) -> None:
             for checkpoint, file in zip(saved, files, strict=True):
                 checkpoint.save(file.checkpoint)
             note(f"epoch {saved[0].epoch} of {configs[0].epochs}, all seeds together")
 
-        hooks = Hooks(on_checkpoint=save, checkpoint_every=checkpoint_every, should_stop=should_stop)
+        hooks = Hooks(
+            on_checkpoint=save, checkpoint_every=checkpoint_every, should_stop=should_stop
+        )
         try:
-            results = train_batch(missing, device=device, resume=checkpoints if whole else None, hooks=hooks)
+            results = train_batch(
+                missing, device=device, resume=checkpoints if whole else None, hooks=hooks
+            )
         except Interrupted as stop:
             save(stop.checkpoints)
             raise
@@ -158,7 +175,9 @@ def usable_checkpoint(config: TrainConfig, path: Path, notes: list[str]) -> Chec
         reason = "it is of another run"
     except Exception as error:  # damaged in any way at all
         reason = str(error)
-    notes.append(f"{config.run_id()} (seed {config.seed}) starts again, its checkpoint is of no use: {reason}")
+    notes.append(
+        f"{config.run_id()} (seed {config.seed}) starts again, its checkpoint is of no use: {reason}"
+    )
     path.unlink()
     return None
 
@@ -176,9 +195,16 @@ def _analyse(task: Task, place: RunDirectory) -> dict[str, float]:
     return {name: round(taken, 3) for name, taken in analysis.seconds.items()}
 
 
-def finish(store: Store, place: RunDirectory, trained: TrainingManifest, seconds: Mapping[str, float]) -> None:
+def finish(
+    store: Store, place: RunDirectory, trained: TrainingManifest, seconds: Mapping[str, float]
+) -> None:
     """Write the manifest, then one rename: the directory is in `models/` whole, or not at all."""
-    files = [place.training.model, place.training.manifest, place.training.history, place.training.spectrum]
+    files = [
+        place.training.model,
+        place.training.manifest,
+        place.training.history,
+        place.training.spectrum,
+    ]
     if seconds:
         files += [place.results, place.neurons, place.certificate]
     manifest = ModelManifest(
@@ -189,7 +215,11 @@ def finish(store: Store, place: RunDirectory, trained: TrainingManifest, seconds
         machine=trained.machine,
         seconds={"train": trained.seconds, **seconds},
         # A model that was trained elsewhere may have come without its history.
-        sha256={file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file.exists()},
+        sha256={
+            file.name: hashlib.sha256(file.read_bytes()).hexdigest()
+            for file in files
+            if file.exists()
+        },
     )
     write_atomic(place.manifest, to_json(manifest))
     target = store.finished(trained.run_id)

@@ -5,7 +5,14 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from quadlens.base.numbers import at_most, significant
-from quadlens.training.population.intervals import Interval, as_clustered, both_scatter, difference, p_value, wilson
+from quadlens.training.population.intervals import (
+    Interval,
+    as_clustered,
+    both_scatter,
+    difference,
+    p_value,
+    wilson,
+)
 
 # "agrees" is never said without its margin, "differs" never without its p-value (`Tested`).
 Verdict = Literal["agrees", "differs", "cannot be compared", "cannot fail"]
@@ -17,8 +24,9 @@ class Tested:
 
     Attributes:
         p: P-value of this comparison alone; below 0.05 it differs.
-        margin: An equivalence test at 95 % passes with this margin and no smaller one: the largest difference, of
-            shares or of numbers, that the data allow. None where the paper's word is "mostly".
+        margin: An equivalence test at 95 % passes with this margin and no smaller one: the largest
+            difference, of shares or of numbers, that the data allow. None where the paper's word is
+            "mostly".
         p_holm: The same p-value after Holm's correction for all comparisons of the page.
     """
 
@@ -35,7 +43,9 @@ class Tested:
         """How sure the verdict is: the margin of an agreement, the p-values of a difference."""
         if self.verdict == "differs":
             together = "" if self.p_holm is None else f", after Holm {self.p_holm:.2g}"
-            return f"p = {self.p:.2g}{together}" + (": not shown" if (self.p_holm or 0) >= 0.05 else "")
+            return f"p = {self.p:.2g}{together}" + (
+                ": not shown" if (self.p_holm or 0) >= 0.05 else ""
+            )
         if self.margin is None:
             return ""
         points = f"{at_most(100 * Fraction(self.margin), 1)} points"
@@ -83,9 +93,18 @@ class Statement:
         """The JSON view."""
         value: dict[str, Any] = {"ours": self.ours, "ci95": self.ci95, "paper": self.paper}
         if self.of is not None:
-            paper_share = self.paper / self.paper_of if self.paper is not None and self.paper_of else None
-            scaled = None if self.ci95 is None or not self.of else [end / self.of for end in self.ci95]
-            value |= {"of": self.of, "paper_of": self.paper_of, "share": self.share, "share_ci95": scaled}
+            paper_share = (
+                self.paper / self.paper_of if self.paper is not None and self.paper_of else None
+            )
+            scaled = (
+                None if self.ci95 is None or not self.of else [end / self.of for end in self.ci95]
+            )
+            value |= {
+                "of": self.of,
+                "paper_of": self.paper_of,
+                "share": self.share,
+                "share_ci95": scaled,
+            }
             value["paper_share"] = paper_share
         value |= self.tested.to_dict() if self.tested else {}
         return value | {"verdict": self.verdict, "why": self.why, "words": self.words}
@@ -108,7 +127,8 @@ def count_statement(
         count: Ours.
         of: Among how many.
         paper: The paper's count and among how many; None where it has none.
-        ci_share: Interval of our share from drawing whole models; None where what is counted is independent.
+        ci_share: Interval of our share from drawing whole models; None where what is counted is
+            independent.
     """
     ci = ci_share or wilson(count, of)
     scaled = None if ci is None else (ci[0] * of, ci[1] * of)
@@ -120,12 +140,16 @@ def count_statement(
         share, their_share = count / of, paper[0] / paper[1]
         their_ci = wilson(*paper) or (0.0, 1.0)
         if ci_share is not None:
-            their_ci = as_clustered(their_share, their_ci, ci_share, wilson(count, of) or (0.0, 1.0))
+            their_ci = as_clustered(
+                their_share, their_ci, ci_share, wilson(count, of) or (0.0, 1.0)
+            )
         low, high = difference(share, ci, their_share, their_ci)
         tested = _tested(share - their_share, low, high)
         why = f"{share:.1%} against {their_share:.1%}, difference {share - their_share:+.1%} [{low:+.1%}, {high:+.1%}]"
     verdict = tested.verdict if tested else "cannot be compared"
-    return Statement(name, words, count, scaled, theirs, of, paper[1] if paper else None, verdict, why, tested)
+    return Statement(
+        name, words, count, scaled, theirs, of, paper[1] if paper else None, verdict, why, tested
+    )
 
 
 def _tested(gap: float, low: float, high: float) -> Tested:

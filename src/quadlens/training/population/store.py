@@ -63,7 +63,9 @@ class ModelManifest:
         # A name from a file may lead anywhere: only plain names of files in the directory itself.
         for name in self.sha256:
             if name in (".", "..") or any(sign in name for sign in ("/", "\\", "\0")):
-                raise BadConfig(f"sha256 names {name!r}; expected the name of a file in the model's directory")
+                raise BadConfig(
+                    f"sha256 names {name!r}; expected the name of a file in the model's directory"
+                )
 
 
 @dataclass(frozen=True)
@@ -108,20 +110,28 @@ class RunDirectory:
             if manifest.run_id != run_id:
                 return f"its manifest is of run {manifest.run_id}"
             for name, digest in manifest.sha256.items():
-                if hashlib.sha256(read_here(self.path / name, MAX_FILE_BYTES)).hexdigest() != digest:
+                if (
+                    hashlib.sha256(read_here(self.path / name, MAX_FILE_BYTES)).hexdigest()
+                    != digest
+                ):
                     return f"{name} does not match its hash"
         except BadFile as error:
             return str(error)
         except BadConfig as error:
             return f"{self.manifest.name} is damaged: {error}"
         analysis = {self.results.name, self.certificate.name}
-        required = {self.training.model.name, *(analysis if analysis & set(manifest.sha256) else ())}
+        required = {
+            self.training.model.name,
+            *(analysis if analysis & set(manifest.sha256) else ()),
+        }
         missing = sorted(required - set(manifest.sha256))
         return f"its manifest does not name {', '.join(missing)}" if missing else None
 
     def read_manifest(self) -> ModelManifest:
         """The manifest; `BadConfig` when the file is damaged."""
-        return from_json(ModelManifest, read_here(self.manifest, MAX_JSON_BYTES), str(self.manifest))
+        return from_json(
+            ModelManifest, read_here(self.manifest, MAX_JSON_BYTES), str(self.manifest)
+        )
 
     @property
     def analysed(self) -> bool:
@@ -136,7 +146,9 @@ class RunDirectory:
 
     def read_results(self) -> dict[str, Any]:
         """What results.json says; `BadFile` or `ValueError` when the file is damaged."""
-        results: dict[str, Any] = parse_json(read_here(self.results, MAX_JSON_BYTES), str(self.results))
+        results: dict[str, Any] = parse_json(
+            read_here(self.results, MAX_JSON_BYTES), str(self.results)
+        )
         return results
 
 
@@ -183,7 +195,11 @@ class Store:
     def run_ids(self) -> list[str]:
         """All whole models, analysed or only trained."""
         models = self.root / "models"
-        return sorted(d.name for d in models.iterdir() if self.is_finished(d.name)) if models.is_dir() else []
+        return (
+            sorted(d.name for d in models.iterdir() if self.is_finished(d.name))
+            if models.is_dir()
+            else []
+        )
 
     def take_back(self, run_id: str) -> None:
         """Move a damaged model back to `unfinished/`: what of it is whole is used again."""
@@ -203,15 +219,21 @@ class Store:
         reasons = {}
         for file in sorted((self.root / "failed").glob("*.json")):
             with contextlib.suppress(BadFile, KeyError, IndexError, TypeError):
-                reasons[file.stem] = str(parse_json(read_here(file, MAX_JSON_BYTES), file.name)["reasons"][-1])
-        return {run_id: reason for run_id, reason in reasons.items() if not self.is_finished(run_id)}
+                reasons[file.stem] = str(
+                    parse_json(read_here(file, MAX_JSON_BYTES), file.name)["reasons"][-1]
+                )
+        return {
+            run_id: reason for run_id, reason in reasons.items() if not self.is_finished(run_id)
+        }
 
     def only_driver(self) -> contextlib.AbstractContextManager[None]:
         """Hold the sweep's lock; a second sweep into the same directory is refused."""
         message = f"another sweep is at work in {self.root}; wait for it, or stop it"
         return _locked(self.root / ".sweep.lock", 0.0, message)
 
-    def only_worker(self, run_id: str, seconds: float = LOCK_SECONDS) -> contextlib.AbstractContextManager[None]:
+    def only_worker(
+        self, run_id: str, seconds: float = LOCK_SECONDS
+    ) -> contextlib.AbstractContextManager[None]:
         """Hold the lock of one model while it is made; it ends with the process, however that ends."""
         message = f"another worker still works on {run_id} after {seconds:.0f} s"
         return _locked(self.lock(run_id), seconds, message)
@@ -238,7 +260,9 @@ def _locked(path: Path, seconds: float, message: str) -> Iterator[None]:
                 if time.monotonic() >= deadline:
                     raise Busy(message) from None
                 time.sleep(0.05)
-        with contextlib.suppress(OSError):  # who holds it helps a person, on a full disk it is left out
+        with contextlib.suppress(
+            OSError
+        ):  # who holds it helps a person, on a full disk it is left out
             stream.truncate(0)
             stream.write(f"{socket.gethostname()} {os.getpid()}\n".encode())
             stream.flush()

@@ -88,7 +88,9 @@ def sweep(
         DiskFull: when a worker could not write; what is finished stays.
     """
     if any(name not in ALL_STRATEGIES for name in strategies):
-        raise BadConfig(f"strategies {','.join(strategies)!r}; expected some of {','.join(ALL_STRATEGIES)}")
+        raise BadConfig(
+            f"strategies {','.join(strategies)!r}; expected some of {','.join(ALL_STRATEGIES)}"
+        )
     store = Store(root)
     store.prepare()
     with store.only_driver():
@@ -108,8 +110,16 @@ class _Driver:
         on_state: Callable[[SweepState], None],
         on_note: Callable[[str], None],
     ) -> None:
-        self._store, self._backend, self._tasks, self._on_state, self._note = store, backend, tasks, on_state, on_note
-        self._failed = {} if retry_failed else {i: r for i, r in store.failures().items() if i in tasks}
+        self._store, self._backend, self._tasks, self._on_state, self._note = (
+            store,
+            backend,
+            tasks,
+            on_state,
+            on_note,
+        )
+        self._failed = (
+            {} if retry_failed else {i: r for i, r in store.failures().items() if i in tasks}
+        )
         self._already = sum(self._is_whole(run_id) for run_id in tasks)
         self._waiting = [i for i in tasks if not store.is_finished(i) and i not in self._failed]
         self._left = len(self._waiting)
@@ -148,7 +158,9 @@ class _Driver:
                 f"the disk is full ({self._full}); {self._already + self._made} of {len(self._tasks)} models are "
                 "finished and safe. Free some space and run the same command again: it resumes where this one stopped"
             )
-        return SweepReport(len(self._tasks), self._made, self._already, dict(self._failed), self._left)
+        return SweepReport(
+            len(self._tasks), self._made, self._already, dict(self._failed), self._left
+        )
 
     def _is_whole(self, run_id: str) -> bool:
         """Whether a model is finished; one that was damaged since is taken back."""
@@ -164,7 +176,9 @@ class _Driver:
                 return True
             wanted = tuple(name for name in ALL_STRATEGIES if name in tried.union(task.strategies))
             self._tasks[run_id] = dataclasses.replace(task, strategies=wanted)
-            self._note(f"{run_id} was not tried with every strategy asked for; it is analysed again")
+            self._note(
+                f"{run_id} was not tried with every strategy asked for; it is analysed again"
+            )
         self._store.take_back(run_id)
         return False
 
@@ -172,8 +186,8 @@ class _Driver:
         """In a thread: make one model, three times if need be.
 
         Returns:
-            Its name, and why each attempt failed if it is given up; no reasons when it is made; None when it is left
-            for another time.
+            Its name, and why each attempt failed if it is given up; no reasons when it is made;
+            None when it is left for another time.
         """
         run_id, reasons = task.run_id, list[str]()
         name = f"{run_id} (p {task.config.p}, seed {task.config.seed})"
@@ -193,7 +207,9 @@ class _Driver:
             elif not self._stopped:
                 reasons.append(outcome.reason)
                 if len(reasons) == MAX_ATTEMPTS:
-                    self._note(f"{name} failed {MAX_ATTEMPTS} times and is given up: {outcome.reason}")
+                    self._note(
+                        f"{name} failed {MAX_ATTEMPTS} times and is given up: {outcome.reason}"
+                    )
                     return run_id, reasons
                 self._note(f"{name}: {outcome.reason}; trying again from its last checkpoint")
         return run_id, None

@@ -26,10 +26,15 @@ HEADERS = {
 
 def render(comparison: Comparison, console: "Console") -> None:
     """Every statement with its verdict, then the histograms."""
-    console.print(f"{_models(comparison)} of ours ({comparison.settings}); the paper has {MODELS}", markup=False)
+    console.print(
+        f"{_models(comparison)} of ours ({comparison.settings}); the paper has {MODELS}",
+        markup=False,
+    )
     console.print()
     for row, words, ours, ci, paper in _lines(comparison):
-        numbers = f"ours {ours}{f' (95 % {ci})' if ci else ''}{f' · paper {paper}' if paper else ''}"
+        numbers = (
+            f"ours {ours}{f' (95 % {ci})' if ci else ''}{f' · paper {paper}' if paper else ''}"
+        )
         console.print(f"{row.verdict:<18}  {words}", markup=False, soft_wrap=True)
         console.print(f"{'':<18}  {numbers} · {row.why}{_sure(row)}", markup=False, soft_wrap=True)
     console.print(f"\n{comparison.tally()}", markup=False)
@@ -64,7 +69,8 @@ def _lines(
             yield statement, statement.words, ours(statement), interval(statement), paper
     counts = comparison.key_counts
     counted_here, paper = (
-        ", ".join(f"{k}: {n}" for k, n in sorted(side.items())) for side in (counts.ours, counts.paper)
+        ", ".join(f"{k}: {n}" for k, n in sorted(side.items()))
+        for side in (counts.ours, counts.paper)
     )
     yield counts, "models by number of key frequencies", counted_here, "", paper
     for h in comparison.histograms:
@@ -90,7 +96,11 @@ def interval(statement: Statement) -> str:
         return ""
     low, high = statement.ci95
     # A count is a whole number, and so are the ends of its interval, rounded outwards.
-    return f"{low:.3g} … {high:.3g}" if statement.of is None else f"{math.floor(low)} … {math.ceil(high)}"
+    return (
+        f"{low:.3g} … {high:.3g}"
+        if statement.of is None
+        else f"{math.floor(low)} … {math.ceil(high)}"
+    )
 
 
 def _number(value: int | float | None, of: int | None) -> str:
@@ -107,10 +117,16 @@ def render_rows(console: "Console", title: str, rows: list[dict[str, Any]]) -> N
         ("certified_", "share of inputs certified"),
         ("cost_", "operations as a share of brute force"),
     ):
-        tables[f"{what}, by strategy"] = [*names[:labels], *(name for name in names if name.startswith(prefix))]
+        tables[f"{what}, by strategy"] = [
+            *names[:labels],
+            *(name for name in names if name.startswith(prefix)),
+        ]
     for heading, columns in tables.items():
         if len(columns) > labels:
-            header = [HEADERS.get(name, name.removeprefix("certified_").removeprefix("cost_")) for name in columns]
+            header = [
+                HEADERS.get(name, name.removeprefix("certified_").removeprefix("cost_"))
+                for name in columns
+            ]
             cells = [[cell(row.get(name)) for name in columns] for row in rows]
             console.print()
             Table(heading, header, cells, labels=labels, left=()).print(console)
@@ -120,7 +136,9 @@ def rows_table(rows: Sequence[dict[str, Any]]) -> str:
     """Rows of `population --by` or `--by-model`."""
     names = tuple(dict.fromkeys(name for row in rows for name in row))
     header = tuple(name.replace("_", " ") for name in names)
-    return Table("", header, [tuple(cell(row.get(name)) for name in names) for row in rows]).to_markdown()
+    return Table(
+        "", header, [tuple(cell(row.get(name)) for name in names) for row in rows]
+    ).to_markdown()
 
 
 def cell(value: Any) -> str:

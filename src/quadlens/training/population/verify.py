@@ -1,10 +1,11 @@
 """Whether a population's numbers are supported: certificates are proved again, and rows must fit what they rest on.
 
-A sweep's directory has the weights, so everything can be verified: files against their hashes, the certificate with
-the independent checker, the answers by evaluating the model, and what results.json and the dataset claim against these.
-A dataset alone has no weights. Then only what would contradict itself is found: settings against the run's hash, proofs
-against answers, bounds against exact errors; a careful forger is not. The weights of two models of the shipped dataset
-are bundled (`pizza`, `mismatched`), and a test verifies these two rows whole.
+A sweep's directory has the weights, so everything can be verified: files against their hashes, the
+certificate with the independent checker, the answers by evaluating the model, and what results.json
+and the dataset claim against these. A dataset alone has no weights. Then only what would contradict
+itself is found: settings against the run's hash, proofs against answers, bounds against exact
+errors; a careful forger is not. The weights of two models of the shipped dataset are bundled
+(`pizza`, `mismatched`), and a test verifies these two rows whole.
 """
 
 import json
@@ -45,11 +46,17 @@ class Verification:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON view."""
-        what = "certificates, answers and claims" if self.weights else "consistency of a dataset without weights"
+        what = (
+            "certificates, answers and claims"
+            if self.weights
+            else "consistency of a dataset without weights"
+        )
         return {"models": self.models, "verified": what, "problems": dict(self.problems)}
 
 
-def verify(path: Path, max_seconds: float, progress: Callable[[int], None] = lambda done: None) -> Verification:
+def verify(
+    path: Path, max_seconds: float, progress: Callable[[int], None] = lambda done: None
+) -> Verification:
     """Verify a sweep's directory, or a dataset alone.
 
     Args:
@@ -87,7 +94,10 @@ def verify_model(run: RunDirectory, run_id: str, max_seconds: float) -> str | No
         if report.verdict != "VERIFIED":
             return f"its certificate is not verified ({report.verdict}): {report.reason}"
         answers = evaluate(load_with_sha256(run.training.model)[0].collapse())
-        return next(_unsupported(run.read_results(), answers.correct, answers.min_margin, report.claims), None)
+        return next(
+            _unsupported(run.read_results(), answers.correct, answers.min_margin, report.claims),
+            None,
+        )
     except (QuadlensError, OSError, ValueError, KeyError, TypeError) as error:
         return f"{type(error).__name__}: {error}"
 
@@ -138,8 +148,13 @@ def _of_rows(frame: "polars.DataFrame") -> dict[str, str]:
 def _contradictions(row: Mapping[str, Any]) -> Iterator[str]:
     """What in one row of a dataset contradicts the rest of it."""
     stored = json.loads(row["manifest"])
-    manifest = from_json(ModelManifest, json.dumps(stored).encode(), "manifest")  # refuses a wrong hash of the settings
-    if manifest.run_id != row["run_id"] or manifest.sha256.get("model.safetensors") != row["model_sha256"]:
+    manifest = from_json(
+        ModelManifest, json.dumps(stored).encode(), "manifest"
+    )  # refuses a wrong hash of the settings
+    if (
+        manifest.run_id != row["run_id"]
+        or manifest.sha256.get("model.safetensors") != row["model_sha256"]
+    ):
         yield "its manifest is of another model"
     for name in dataset.CONFIG_COLUMNS:
         if getattr(manifest.config, name) != row[name]:
@@ -154,7 +169,9 @@ def _contradictions(row: Mapping[str, Any]) -> Iterator[str]:
         yield f"{len(roles)} neurons of {row['d_mlp']}, good_model with {row['neurons_mismatching']} mismatching"
     for proof in row["proofs"]:
         certified = proof["certified_inputs"]
-        if not 0 <= certified <= correct or (proof["verdict"] == "CERTIFIED") != (certified == inputs):
+        if not 0 <= certified <= correct or (proof["verdict"] == "CERTIFIED") != (
+            certified == inputs
+        ):
             yield f"{proof['strategy']} is {proof['verdict']} with {certified} inputs proved of {correct} right ones"
         if problem := _margin_problem(proof, inputs, row["min_margin"]):
             yield problem

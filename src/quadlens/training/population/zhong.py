@@ -29,7 +29,9 @@ def published() -> tuple[PublishedBin, ...]:
     rows = json.loads((data_directory() / PUBLISHED).read_bytes())["bins"]
     return tuple(
         PublishedBin(
-            row["attention_rate_from"], row["runs"], {name: tuple(row[f"{name}_q10_25_50_75_90"]) for name in MEASURES}
+            row["attention_rate_from"],
+            row["runs"],
+            {name: tuple(row[f"{name}_q10_25_50_75_90"]) for name in MEASURES},
         )
         for row in rows
     )
