@@ -149,12 +149,12 @@ Section Attention.
       (low <= length next)%nat -> (high <= length next)%nat ->
       in_cell next a c -> (lowest c <= low)%nat -> (high <= highest c <= length next)%nat ->
       (forall j, (j <= t)%nat -> (Z.abs (u j (token j)) <= most)%Z) -> (Z.abs tau <= most)%Z ->
-      least_fits high (prepare low high tau (known_of (weights_from h t (token t)) most u t)) c = true ->
+      least_fits high (prepare low high tau (with_pruned most (known_of (weights_from h t (token t)) most u t))) c = true ->
       IZR tau <= rsum (S t) (fun j => w j * IZR (u j (token j))) / rsum (S t) w.
     Proof.
       intros Hlow Hhigh Hc Hl Hhc Hu Htau H.
       set (W := weights_from h t (token t)) in *. destruct (known_total W most u tau) as [O_ Eq].
-      pose proof (least_sound next a low high tau _ Ha O_ Hlow Hhigh c Hc Hl Hhc H) as least. rewrite Eq in least.
+      pose proof (least_sound next a low high tau most _ Htau Ha O_ Hlow Hhigh c Hc Hl Hhc H) as least. rewrite Eq in least.
       apply ratio_at_least; [intros; apply exp_pos|lia|].
       set (scores := grid_of (S t) V_ (iscore h t (token t))).
       set (top := top_of scores t). set (k := exp (- (IZR top / F)) * one_weight).

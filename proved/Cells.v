@@ -163,10 +163,14 @@ End Cells.
 Record paths := { at_tau : Z; of_terms : terms; from_low : list reached; to_high : list (list Z) }.
 
 (** Cells fix the letters [low] ... [high] - 1 at least, so that these are not needed in the shortest paths. *)
-Definition prepare (low high : nat) (tau : Z) (known : (Z * Z) * terms) : paths :=
-  {| at_tau := tau; of_terms := snd known;
-     from_low := lows tau [Some (fst (fst known) - tau * snd (fst known))] (firstn low (snd known));
-     to_high := ups tau (skipn high (snd known)) |}.
+Record sums := { of_constants : Z * Z; of_letters : terms; of_pruned : terms }.
+Definition with_pruned (most : Z) (known : (Z * Z) * terms) : sums :=
+  {| of_constants := fst known; of_letters := snd known; of_pruned := pruned_terms most (snd known) |}.
+
+Definition prepare (low high : nat) (tau : Z) (s : sums) : paths :=
+  {| at_tau := tau; of_terms := of_letters s;
+     from_low := lows tau [Some (fst (of_constants s) - tau * snd (of_constants s))] (firstn low (of_pruned s));
+     to_high := ups tau (skipn high (of_pruned s)) |}.
 
 Fixpoint path_cost (tau : Z) (T : terms) (letters : list (nat * nat)) : Z :=
   match T, letters with
@@ -185,10 +189,11 @@ Definition least_fits (high : nat) (p : paths) (c : cell) : bool :=
 Definition nobody_in (low : nat) (beginnings : list reached) (c : cell) : bool :=
   Nat.leb (lowest c) low && match nth (entered c) (nth (lowest c) beginnings []) None with None => true | Some _ => false end.
 Definition beginnings (next : list (list (list nat))) (low : nat) : list reached :=
-  lows 0 [Some 0] (firstn low (without_terms next)).
+  lows 0 [Some 0] (firstn low (pruned_terms 0 (without_terms next))).
 
 Section LeastOfCell.
-  Variables (next : list (list (list nat))) (a : nat -> nat) (low high : nat) (tau : Z) (known : (Z * Z) * terms).
+  Variables (next : list (list (list nat))) (a : nat -> nat) (low high : nat) (tau most : Z) (known : (Z * Z) * terms).
+  Hypothesis Htau : Z.abs tau <= most.
   Hypothesis Ha : word next a.
   Hypothesis HT : over next (snd known).
   Hypothesis Hlow : (low <= length next)%nat.
@@ -202,24 +207,22 @@ Section LeastOfCell.
   Proof.
     induction letters as [|[s x] letters IH]; intros l Hl E; [simpl; destruct (skipn l T); trivial|].
     assert (Hs : (l < length T)%nat) by (unfold T; rewrite (over_length next _ HT); simpl in Hl; lia).
-    assert (Es : skipn l T = nth l T [] :: skipn (S l) T).
-    { clear - Hs. revert l Hs. induction T as [|y Y IHY]; intros l Hs; simpl in Hs; [lia|].
-      destruct l; [trivial|]. cbn [skipn nth]. rewrite IHY by lia. destruct Y; trivial. }
-    rewrite Es. cbn [path_cost length]. rewrite sum_first, Nat.add_0_r. simpl in E. injection E as -> -> E.
+    rewrite (skipn_nth T l [] Hs). cbn [path_cost length]. rewrite sum_first, Nat.add_0_r. simpl in E. injection E as -> -> E.
     rewrite (IH (S l)) by (trivial; simpl in Hl; lia). unfold f at 2. unfold term. f_equal.
     apply sum_ext. intros. f_equal. lia.
   Qed.
 
   Lemma least_sound c : in_cell next a c -> (lowest c <= low)%nat -> (high <= highest c <= length next)%nat ->
-    least_fits high (prepare low high tau known) c = true -> 0 <= total next a tau known.
+    least_fits high (prepare low high tau (with_pruned most known)) c = true -> 0 <= total next a tau known.
   Proof.
-    intros (I1 & I2 & I3) Hl Hh H. unfold least_fits, prepare in H. cbn [at_tau of_terms from_low to_high] in H.
+    intros (I1 & I2 & I3) Hl Hh H. unfold least_fits, prepare, with_pruned in H.
+    cbn [at_tau of_terms from_low to_high of_constants of_letters of_pruned] in H.
     fold T in H. set (c0 := fst (fst known) - tau * snd (fst known)) in *.
-    pose proof (lows_sound next a tau T Ha HT low O [Some c0] c0 (lowest c) ltac:(lia) Hl) as L.
+    pose proof (lows_sound next a tau most T Ha HT Htau low O [Some c0] c0 (lowest c) ltac:(lia) Hl) as L.
     assert (start : at_most [Some c0] (state next a 0) c0) by (exists c0; split; [trivial|lia]).
     specialize (L start). destruct L as (e & He & le). change (0 + lowest c)%nat with (lowest c) in He; cbn [skipn] in He, le. rewrite I1 in He. rewrite He in H.
     apply Z.leb_le in H.
-    pose proof (ups_sound next a tau T Ha HT (length next - high) high (highest c - high) ltac:(lia) ltac:(lia)) as Up.
+    pose proof (ups_sound next a tau most T Ha HT Htau (length next - high) high (highest c - high) ltac:(lia) ltac:(lia)) as Up.
     replace (high + (highest c - high))%nat with (highest c) in Up by lia. rewrite I3 in Up.
     pose proof (path_cost_sum (fixed c) (lowest c)) as P. unfold highest in Hh, Up. specialize (P ltac:(lia) I2).
     fold T in P. rewrite P in H. unfold total. fold T. fold f in Up |- *.
@@ -238,7 +241,7 @@ Lemma nobody_sound next a low c : word next a -> (low <= length next)%nat ->
 Proof.
   intros Ha Hlow H (I1 & _). unfold nobody_in in H. apply andb_true_iff in H as [Hl H]. apply Nat.leb_le in Hl.
   assert (start : at_most [Some 0] (state next a 0) 0) by (exists 0; split; [trivial|lia]).
-  destruct (lows_sound next a 0 (without_terms next) Ha (over_without next) low O [Some 0] 0 (lowest c) ltac:(lia) Hl start)
+  destruct (lows_sound next a 0 0 (without_terms next) Ha (over_without next) (Z.le_refl 0) low O [Some 0] 0 (lowest c) ltac:(lia) Hl start)
     as (e & He & _).
   change (0 + lowest c)%nat with (lowest c) in He; cbn [skipn] in He. rewrite I1 in He. fold (beginnings next low) in He. rewrite He in H. discriminate.
 Qed.

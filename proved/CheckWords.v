@@ -43,7 +43,10 @@ Section Program.
   (** A position with its own token: the stream there, and the sums of each coordinate and of its negative. *)
   Record sight := {
     sight_own : nat; sight_base : list coefficient; sight_weights : list (list (list (Z * Z)));
-    sight_sums : list (Z * (((Z * Z) * terms) * ((Z * Z) * terms))) }.
+    sight_sums : list (Z * (sums * sums)) }.
+
+  Definition sums_of (W : list (list (Z * Z))) (most : Z) (u : nat -> nat -> Z) (t : nat) : sums :=
+    with_pruned most (known_of n next fed W most u t).
 
   Definition sight_of (t w : nat) : sight :=
     let weights := tab (heads n) (fun h => weights_from n fed T h t w) in
@@ -53,7 +56,7 @@ Section Program.
        sight_sums := tab count (fun q =>
          let W := nth (owner (nth q basis nowhere)) weights [] in
          let most := (most_over (signed 1 q) + 1)%Z in
-         (most, (known_of n next fed W most (signed 1 q) t, known_of n next fed W most (signed (-1) q) t))) |}.
+         (most, (sums_of W most (signed 1 q) t, sums_of W most (signed (-1) q) t))) |}.
 
   (** The coordinate along a plane's normal. *)
   Definition along_plane (p : plane) (j v : nat) : Z :=
@@ -67,15 +70,15 @@ Section Program.
   (** A leaf with all that its cells are compared with; and whether its box is decided. *)
   Record prepared := { prepared_own : nat; prepared_answer : nat; in_bounds : list paths; is_decided : bool }.
 
-  Definition coordinate_paths (low high : nat) (sums : Z * (((Z * Z) * terms) * ((Z * Z) * terms))) (ends : Z * Z)
+  Definition coordinate_paths (low high : nat) (both : Z * (sums * sums)) (ends : Z * Z)
     : list paths :=
-    [prepare low high (Z.max (fst ends) (- fst sums)) (fst (snd sums));
-     prepare low high (Z.max (- snd ends) (- fst sums)) (snd (snd sums))].
+    [prepare low high (Z.max (fst ends) (- fst both)) (fst (snd both));
+     prepare low high (Z.max (- snd ends) (- fst both)) (snd (snd both))].
 
   Definition plane_paths (low high t : nat) (s : sight) (p : plane) : paths :=
     let u := along_plane p in
     let most := (Z.max (most_over u) (Z.abs (level p)) + 1)%Z in
-    prepare low high (level p) (known_of n next fed (nth (owner (nth 0 basis nowhere)) (sight_weights s) []) most u t).
+    prepare low high (level p) (sums_of (nth (owner (nth 0 basis nowhere)) (sight_weights s) []) most u t).
 
   Definition one_head : bool := forallb (fun q => Nat.eqb (owner q) (owner (nth 0 basis nowhere))) basis.
 
@@ -174,12 +177,13 @@ Definition check_automaton (n : words_network) (next : list (list (list nat))) (
   && forallb (fun w => Nat.ltb w (outputs n)) all_rights
   && forallb (fun st => Nat.ltb (asked_at st) (context n)) steps
   && Nat.eqb (length steps) (length (hints c))
-  && forallb (fun b => b)
-       (map2 (check_step n next fed (margin_num c) (margin_den c) basis T P) steps (hints c)).
+  && forallb (fun sh => check_step n next fed (margin_num c) (margin_den c) basis T P (fst sh) (snd sh))
+       (combine steps (hints c)).
 
 (** * Soundness for an automaton *)
 
-Definition no_sums : Z * (((Z * Z) * terms) * ((Z * Z) * terms)) := (0%Z, (((0, 0)%Z, []), ((0, 0)%Z, []))).
+Definition no_sum : sums := {| of_constants := (0, 0)%Z; of_letters := []; of_pruned := [] |}.
+Definition no_sums : Z * (sums * sums) := (0%Z, (no_sum, no_sum)).
 
 Section Sound.
   Variables (n : words_network) (next : list (list (list nat))) (fed : list source) (steps : list step).
@@ -293,27 +297,27 @@ Section Sound.
       (* Every average of coordinates is at least what a shortest path shows. *)
       assert (ratio : forall h u most tau, (h < heads n)%nat ->
         (forall j, (j <= t)%nat -> (Z.abs (u j (token j)) <= most)%Z) -> (Z.abs tau <= most)%Z ->
-        least_fits high (prepare low high tau (known_of n next fed (weights_from n fed T h t (own l)) most u t)) cell_ = true ->
+        least_fits high (prepare low high tau (sums_of n next fed (weights_from n fed T h t (own l)) most u t)) cell_ = true ->
         IZR tau <= rsum (S t) (fun j => w h j * IZR (u j (token j))) / rsum (S t) (w h)).
       { intros h u most tau Hh Hu Htau Hf. rewrite <- Etoken in Hf.
         apply (ratio_sound n (length fed) next fed T Hdivisor) with (a := a) (low := low) (high := high) (most := most) (c := cell_);
           trivial; try lia.
         - intros. apply queries_ok; trivial.
         - intros. apply keys_ok; trivial. }
-      set (sums := tab _ _) in *.
+      set (all_sums := tab _ _) in *.
       assert (Hbox : forall q, (q < count)%nat ->
         IZR (fst (nth q (leaf_box l) (0, 0)%Z)) <= r q * one_coordinate <= IZR (snd (nth q (leaf_box l) (0, 0)%Z))).
       { intros q Hq. set (ends := nth q (leaf_box l) (0, 0)%Z). set (h := owner (nth q basis nowhere)).
         pose proof (owner_ok q Hq) as Hh. fold h in Hh.
         set (most := (most_over fed (signed T 1 q) + 1)%Z).
         set (W := weights_from n fed T h t (own l)).
-        set (item := (most, (known_of n next fed W most (signed T 1 q) t, known_of n next fed W most (signed T (-1) q) t))).
-        assert (Ls : length sums = count) by apply tab_length.
-        assert (Esum : nth q sums no_sums = item).
-        { unfold sums. rewrite nth_tab by trivial. fold h. rewrite nth_tab by trivial. fold W. reflexivity. }
+        set (item := (most, (sums_of n next fed W most (signed T 1 q) t, sums_of n next fed W most (signed T (-1) q) t))).
+        assert (Ls : length all_sums = count) by apply tab_length.
+        assert (Esum : nth q all_sums no_sums = item).
+        { unfold all_sums. rewrite nth_tab by trivial. fold h. rewrite nth_tab by trivial. fold W. reflexivity. }
         assert (Htau : tau_ok most ends = true).
         { rewrite forallb_forall in D2. apply D2.
-          replace (tau_ok most ends) with (nth q (map2 (fun x e => tau_ok (fst x) e) sums (leaf_box l)) true).
+          replace (tau_ok most ends) with (nth q (map2 (fun x e => tau_ok (fst x) e) all_sums (leaf_box l)) true).
           - apply nth_In. rewrite (length_map2 _ count); trivial.
           - rewrite (nth_map2 _ count _ _ q no_sums (0, 0)%Z) by trivial. rewrite Esum. trivial. }
         apply andb_true_iff in Htau as [T1 T2]. apply Z.leb_le in T1, T2.
@@ -321,7 +325,7 @@ Section Sound.
         { intros p0 Hp0. apply F7. apply in_or_app. left. apply in_concat.
           exists (coordinate_paths low high item ends). split; [|trivial].
           replace (coordinate_paths low high item ends)
-            with (nth q (map2 (coordinate_paths low high) sums (leaf_box l)) []).
+            with (nth q (map2 (coordinate_paths low high) all_sums (leaf_box l)) []).
           - apply nth_In. rewrite (length_map2 _ count); trivial.
           - rewrite (nth_map2 _ count _ _ q no_sums (0, 0)%Z) by trivial. rewrite Esum. trivial. }
         assert (bound : forall j, (j <= t)%nat -> (Z.abs (coordinate n (length fed) fed basis q j (token j)) < most)%Z).
@@ -459,9 +463,9 @@ Proof.
   set (T := make_tables n (length fed) fed basis) in *.
   assert (Hok : check_step n next fed (margin_num c) (margin_den c) basis T (make_parts n basis (flat_map rights_in steps)) st
     (nth i (hints c) {| fixed_from := O; fixed_to := O; leaves := []; trees := [] |}) = true).
-  { apply N10. rewrite <- E.
-    rewrite <- (nth_map2 _ (length steps) steps (hints c) i _ _ true) by (trivial; lia).
-    apply nth_In. rewrite (length_map2 _ (length steps)); [trivial|trivial|lia]. }
+  { set (s0 := {| fixed_from := O; fixed_to := O; leaves := []; trees := [] |}).
+    apply (N10 (st, nth i (hints c) s0)). rewrite <- E, <- combine_nth by trivial. apply nth_In.
+    rewrite combine_length. lia. }
   assert (Howners : forall q, In q basis -> (owner q < heads n)%nat) by (intros q Hq; apply Nat.ltb_lt; apply N5; trivial).
   assert (Hvoc : forall from v, In from fed -> In v (feeds from) -> (v < vocabulary n)%nat).
   { intros from v Hf Hv. apply Nat.ltb_lt. specialize (N7 from Hf). rewrite forallb_forall in N7. apply N7. trivial. }

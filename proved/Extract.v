@@ -7,5 +7,8 @@
 Require Import Proved.Network Proved.Check Proved.Sums.
 Require Import ExtrOcamlBasic ExtrOcamlZBigInt.
 
+Print Assumptions check_sound.
+Print Assumptions check_words_sound.
+
 Extraction "checker.ml" judge check finite.
 Extraction "words.ml" check_words.

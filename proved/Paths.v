@@ -315,10 +315,73 @@ Fixpoint ups (tau : Z) (T : terms) : list (list Z) :=
       end
   end.
 
+(** * Entries that are least nowhere between -most and most are left out *)
+
+Definition better (most : Z) (f e : entry_) : Prop :=
+  fst f = fst e /\ forall tau, Z.abs tau <= most -> cost tau f <= cost tau e.
+Definition beats (most : Z) (e f : entry_) : bool :=
+  Nat.eqb (fst f) (fst e) && (cost most f <=? cost most e) && (cost (- most) f <=? cost (- most) e).
+
+Fixpoint pruned (most : Z) (kept row : list entry_) : list entry_ :=
+  match row with
+  | [] => kept
+  | e :: row => if existsb (beats most e) kept then pruned most kept row
+                else pruned most (e :: filter (fun f => negb (beats most f e)) kept) row
+  end.
+Definition pruned_terms (most : Z) (T : terms) : terms := map (map (pruned most [])) T.
+
+Lemma better_refl most e : better most e e.
+Proof. split; [trivial|]. intros. lia. Qed.
+
+Lemma better_trans most e f g : better most f e -> better most g f -> better most g e.
+Proof.
+  intros [H1 H2] [H3 H4]. split; [congruence|]. intros tau Ht. specialize (H2 tau Ht). specialize (H4 tau Ht). lia.
+Qed.
+
+(** A line that is not above another at both ends is not above it between them. *)
+Lemma beats_better most e f : beats most e f = true -> better most f e.
+Proof.
+  unfold beats. rewrite !andb_true_iff. intros [[H1 H2] H3]. apply Nat.eqb_eq in H1. apply Z.leb_le in H2, H3.
+  split; [trivial|]. intros tau Ht. unfold cost in *. set (n := fst (snd e) - fst (snd f)) in *.
+  set (m := snd (snd e) - snd (snd f)) in *. assert (0 <= n - most * m) by (unfold n, m; lia).
+  assert (0 <= n + most * m) by (unfold n, m; lia). assert (0 <= n - tau * m); [|unfold n, m in *; lia].
+  destruct (Z_le_gt_dec 0 m); nia.
+Qed.
+
+Lemma pruned_keeps most row : forall kept e, (exists f, In f (kept ++ row) /\ better most f e) ->
+  exists f, In f (pruned most kept row) /\ better most f e.
+Proof.
+  induction row as [|x row IH]; intros kept e (f & Hf & B); simpl.
+  - exists f. rewrite app_nil_r in Hf. auto.
+  - destruct (existsb (beats most x) kept) eqn:beaten; apply IH.
+    + apply in_app_or in Hf as [Hf|[<-|Hf]].
+      * exists f. split; [apply in_or_app; left|]; trivial.
+      * apply existsb_exists in beaten as (g & Hg & beaten). exists g. split; [apply in_or_app; left; trivial|].
+        apply (better_trans _ _ x); trivial. apply beats_better. trivial.
+      * exists f. split; [apply in_or_app; right|]; trivial.
+    + apply in_app_or in Hf as [Hf|[<-|Hf]].
+      * destruct (beats most f x) eqn:lost.
+        -- exists x. split; [left; trivial|]. apply (better_trans _ _ f); trivial. apply beats_better. trivial.
+        -- exists f. split; [|trivial]. right. apply in_or_app. left. apply filter_In. rewrite lost. auto.
+      * exists x. split; [left|]; trivial.
+      * exists f. split; [|trivial]. right. apply in_or_app. right. trivial.
+Qed.
+
+Lemma sum_split n m (g : nat -> Z) : sum (n + m) g = sum n g + sum m (fun i => g (n + i)%nat).
+Proof. induction m as [|m IH]; simpl; [rewrite Nat.add_0_r; lia|]. rewrite Nat.add_succ_r. simpl. lia. Qed.
+
+Lemma skipn_nth {A} (xs : list A) i d : (i < length xs)%nat -> skipn i xs = nth i xs d :: skipn (S i) xs.
+Proof.
+  revert i. induction xs as [|x xs IH]; intros i H; simpl in H; [lia|]. destruct i; [trivial|].
+  cbn [skipn nth]. rewrite (IH i) by lia. trivial.
+Qed.
+
 Section Least.
-  Variables (next : list (list (list nat))) (a : nat -> nat) (tau : Z) (T : terms).
+  Variables (next : list (list (list nat))) (a : nat -> nat) (tau most : Z) (T : terms).
   Hypothesis Ha : word next a.
   Hypothesis HT : over next T.
+  Hypothesis Htau : Z.abs tau <= most.
+  Let P := pruned_terms most T.
   Let st := state next a.
   Let f := term next T tau a.
 
@@ -339,55 +402,63 @@ Section Least.
     rewrite (nth_map _ (nth l T []) _ [] []) by lia. rewrite (nth_map _ _ _ nothing O) by lia. trivial.
   Qed.
 
-  Lemma sum_split n m (g : nat -> Z) : sum (n + m) g = sum n g + sum m (fun i => g (n + i)%nat).
-  Proof. induction m as [|m IH]; simpl; [rewrite Nat.add_0_r; lia|]. rewrite Nat.add_succ_r. simpl. lia. Qed.
+  Lemma pruned_length : length P = length next.
+  Proof. unfold P, pruned_terms. rewrite map_length. apply over_length. trivial. Qed.
+
+  (** So does an entry of the pruned table, which costs no more. *)
+  Lemma met_pruned l : (l < length next)%nat -> exists e, In e (nth (st l) (nth l P []) [])
+    /\ fst e = st (S l) /\ cost tau e <= f l.
+  Proof.
+    intros Hl. destruct (met l Hl) as [Hin Hst]. set (e := look (nth l T []) (st l) (a l) nothing) in *.
+    assert (L : (l < length T)%nat) by (rewrite (over_length next T); trivial).
+    assert (S0 : (st l < length (nth l T []))%nat).
+    { destruct (Nat.lt_ge_cases (st l) (length (nth l T []))) as [|ge]; trivial.
+      rewrite (nth_overflow _ _ ge) in Hin. destruct Hin. }
+    destruct (pruned_keeps most (nth (st l) (nth l T []) []) [] e) as (g & Hg & B1 & B2).
+    { exists e. split; [trivial|apply better_refl]. }
+    exists g. unfold P, pruned_terms. rewrite (nth_map _ T l []) by trivial. rewrite (nth_map _ _ _ []) by trivial.
+    split; [trivial|]. split; [congruence|]. apply (B2 tau Htau).
+  Qed.
 
   Lemma lows_sound : forall many start d c i, (start + many <= length next)%nat -> (i <= many)%nat ->
     at_most d (st start) c ->
-    at_most (nth i (lows tau d (firstn many (skipn start T))) []) (st (start + i)) (c + sum i (fun k => f (start + k)%nat)).
+    at_most (nth i (lows tau d (firstn many (skipn start P))) []) (st (start + i)) (c + sum i (fun k => f (start + k)%nat)).
   Proof.
     induction many as [|many IH]; intros start d c i Hm Hi H.
     - assert (i = O) by lia. subst i. simpl. rewrite Nat.add_0_r, Z.add_0_r. trivial.
     - destruct i as [|i].
-      + destruct (firstn (S many) (skipn start T)); simpl; rewrite Nat.add_0_r, Z.add_0_r; trivial.
-      + assert (Hs : (start < length T)%nat) by (rewrite (over_length next T); trivial; lia).
-        assert (E : skipn start T = nth start T [] :: skipn (S start) T).
-        { clear - Hs. revert start Hs. induction T as [|x X IHX]; intros start Hs; simpl in Hs; [lia|].
-          destruct start; [trivial|]. cbn [skipn nth]. rewrite IHX by lia. destruct X; trivial. }
-        rewrite E. cbn [firstn lows nth]. rewrite sum_first, Nat.add_0_r, Z.add_assoc.
+      + destruct (firstn (S many) (skipn start P)); simpl; rewrite Nat.add_0_r, Z.add_0_r; trivial.
+      + rewrite (skipn_nth P start []) by (rewrite pruned_length; lia). cbn [firstn lows nth]. rewrite sum_first, Nat.add_0_r, Z.add_assoc.
         replace (start + S i)%nat with (S start + i)%nat by lia.
         rewrite (sum_ext i (fun k => f (start + S k)%nat) (fun k => f (S start + k)%nat)) by (intros; f_equal; lia).
-        apply IH; [lia|lia|]. destruct H as (e & He & le). destruct (met start ltac:(lia)) as [Hin Hst].
-        destruct (relax_all tau d (nth start T []) [] (st start) e _ He Hin) as (e' & He' & le').
-        rewrite Hst in He'. exists e'. split; [trivial|]. unfold f, term. fold st. lia.
+        apply IH; [lia|lia|]. destruct H as (e & He & le). destruct (met_pruned start ltac:(lia)) as (g & Hin & Hst & less).
+        destruct (relax_all tau d (nth start P []) [] (st start) e _ He Hin) as (e' & He' & le').
+        rewrite Hst in He'. exists e'. split; [trivial|]. lia.
   Qed.
 
   Lemma ups_not_empty X : ups tau X <> [].
   Proof. induction X as [|rows X IH]; simpl; [discriminate|]. destruct (ups tau X); [trivial|discriminate]. Qed.
 
   Lemma ups_sound : forall many start i, (start + many = length next)%nat -> (i <= many)%nat ->
-    nth (st (start + i)) (nth i (ups tau (skipn start T)) []) 0 <= sum (many - i) (fun k => f (start + i + k)%nat).
+    nth (st (start + i)) (nth i (ups tau (skipn start P)) []) 0 <= sum (many - i) (fun k => f (start + i + k)%nat).
   Proof.
     induction many as [|many IH]; intros start i Hm Hi.
-    - assert (i = O) by lia. subst i. rewrite skipn_all2 by (rewrite (over_length next T); trivial; lia). simpl.
+    - assert (i = O) by lia. subst i. rewrite skipn_all2 by (rewrite pruned_length; lia). simpl.
       destruct (st (start + 0)); simpl; lia.
-    - assert (Hs : (start < length T)%nat) by (rewrite (over_length next T); trivial; lia).
-      assert (E : skipn start T = nth start T [] :: skipn (S start) T).
-      { clear - Hs. revert start Hs. induction T as [|x X IHX]; intros start Hs; simpl in Hs; [lia|].
-        destruct start; [trivial|]. cbn [skipn nth]. rewrite IHX by lia. destruct X; trivial. }
-      rewrite E. cbn [ups]. pose proof (ups_not_empty (skipn (S start) T)) as some.
-      destruct (ups tau (skipn (S start) T)) as [|behind rest] eqn:U; [contradiction|].
+    - rewrite (skipn_nth P start []) by (rewrite pruned_length; lia). cbn [ups]. pose proof (ups_not_empty (skipn (S start) P)) as some.
+      destruct (ups tau (skipn (S start) P)) as [|behind rest] eqn:U; [contradiction|].
       destruct i as [|i].
       + cbn [nth]. rewrite Nat.add_0_r, Nat.sub_0_r, sum_first, Nat.add_0_r.
-        destruct (met start ltac:(lia)) as [Hin Hst]. pose proof (in_range next a Ha start ltac:(lia)) as S0. fold st in S0.
-        assert (rows : length (nth start T []) = length (nth start next [])).
-        { rewrite <- (map_length (@length entry_)), (over_row next T start HT), map_length. trivial. }
-        rewrite (nth_map _ (nth start T []) _ [] 0) by lia.
+        destruct (met_pruned start ltac:(lia)) as (g & Hin & Hst & less).
+        assert (S0 : (st start < length (nth start P []))%nat).
+        { destruct (Nat.lt_ge_cases (st start) (length (nth start P []))) as [|ge]; trivial.
+          rewrite (nth_overflow _ _ ge) in Hin. destruct Hin. }
+        rewrite (nth_map _ (nth start P []) _ [] 0) by trivial.
         pose proof (row_least_le tau behind _ _ Hin) as le. unfold ahead in le. rewrite Hst in le.
         specialize (IH (S start) O ltac:(lia) ltac:(lia)). rewrite U in IH. cbn [nth] in IH.
         rewrite Nat.add_0_r, Nat.sub_0_r in IH.
         rewrite (sum_ext many (fun i => f (start + S i)%nat) (fun k => f (S start + k)%nat)) by (intros; f_equal; lia).
-        unfold f at 1, term. fold st. lia.
+        lia.
       + specialize (IH (S start) i ltac:(lia) ltac:(lia)). rewrite U in IH.
         replace (start + S i)%nat with (S start + i)%nat by lia. cbn [nth] in *. exact IH.
   Qed.

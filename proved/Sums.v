@@ -148,5 +148,3 @@ Proof.
   - intros tokens Hg. split; [apply (decoded_right n a c H x y Hx Hy tokens Hg)|].
     intros ends Hs. apply (decoded_stop n a c H x y Hx Hy tokens ends Hg Hs).
 Qed.
-
-Print Assumptions check_words_sound.

@@ -64,7 +64,7 @@ Qed.
 
 (** * Bits of coordinates and of weights *)
 
-Definition coordinate_bits : Z := 46.
+Definition coordinate_bits : Z := 42.
 Definition weight_bits : Z := 46.
 Definition one_coordinate : R := IZR (2 ^ coordinate_bits).
 Definition one_weight : R := IZR (2 ^ weight_bits).
@@ -87,7 +87,10 @@ Section Tables.
   Let count := length basis.
 
   Definition read_table : list (list (list interval)) :=
-    grid_of m V_ (fun j v => inormed d (before_attention n) (map2 iadd (irow (E n) v d) (irow (pos n) j d))).
+    let norm_ := inormed d (before_attention n) in
+    let embedded := tab V_ (fun v => irow (E n) v d) in
+    let places := tab m (fun j => irow (pos n) j d) in
+    grid_of m V_ (fun j v => norm_ (map2 iadd (nth v embedded []) (nth j places []))).
 
   Definition projected (reads : list (list (list interval))) (W b : tensor) (h k : nat) : list (list (list interval)) :=
     let columns := icolumns W (h * d) d k in
@@ -137,7 +140,7 @@ Section Tables.
 
   Lemma read_ok j v : (j < m)%nat -> (v < V_)%nat -> vec d (at_ read_table j v []) (read n j v).
   Proof.
-    intros Hj Hv. unfold read_table. rewrite at_grid by trivial. apply vec_normed; trivial.
+    intros Hj Hv. unfold read_table. rewrite at_grid by trivial. rewrite !nth_tab by trivial. apply vec_normed; trivial.
     refine (vec_map2 d iadd Rplus _ _ _ _ inside_add _ _); apply vec_row.
   Qed.
 

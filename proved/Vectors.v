@@ -154,12 +154,13 @@ Definition ieps (m : norm) : interval := ifloat F64 (epsilon m).
 Definition imean_square (d : nat) (m : norm) (xs : list interval) : interval :=
   let y := iadd (iratio 1 (Z.of_nat d) (idot xs xs)) (ieps m) in
   (Z.max (fst y) (fst (ieps m)), snd y).
-Definition inormed (d : nat) (which : option norm) (xs : list interval) : list interval :=
+Definition inormed (d : nat) (which : option norm) : list interval -> list interval :=
   match which with
-  | None => xs
+  | None => fun xs => xs
   | Some m =>
-      let root := iroot (imean_square d m xs) in
-      map2 iadd (map2 imul (map (imul root) xs) (irow (gain m) 0 d)) (irow (offset m) 0 d)
+      let gains := irow (gain m) 0 d in
+      let offsets := irow (offset m) 0 d in
+      fun xs => let root := iroot (imean_square d m xs) in map2 iadd (map2 imul (map (imul root) xs) gains) offsets
   end.
 Definition norm_ok (which : option norm) : bool :=
   match which with None => true | Some m => (0 <? fst (ieps m))%Z end.

@@ -210,6 +210,22 @@ BOUNDS, POPULATION, CLUSTERS = (
 COUNTS = "tools/counts.py"
 GALLERY, KEYS = "tools/gallery.py", "experiments/few_neurons.py"
 LINES = "tools/trust_lines.py"
+# What Coq has read of networks that add, and a reader need not.
+WORDS_PROOFS = tuple(
+    f"{name}.v"
+    for name in [
+        "Enclosure",
+        "Vectors",
+        "Paths",
+        "Cells",
+        "Tables",
+        "Attention",
+        "Forms",
+        "Tail",
+        "Box",
+        "Addition",
+    ]
+)
 TANH = "quadlens ablate original --activation tanh -o tanh.safetensors && quadlens evaluate tanh.safetensors"
 VALUES = (
     Value("pizza.p", "quadlens evaluate pizza", _at("p")),
@@ -385,7 +401,10 @@ VALUES = (
             ("check", ("Check.v",)),
             ("proofs", ("Matrix.v", "Collapse.v", "LowRank.v")),
             ("extract", ("Extract.v",)),
-            ("main", ("main.ml",)),
+            ("main", ("files.ml", "main.ml", "sequences.ml")),
+            ("words", ("Words.v",)),
+            ("words-check", ("CheckWords.v", "Sums.v")),
+            ("words-proofs", WORDS_PROOFS),
         )
     ),
     Value("pizza.tf32-logits", COUNTS, lambda tool: tool["tf32_logits"]("pizza"), "at least"),

@@ -46,7 +46,7 @@ def command(
         bool,
         typer.Option(
             "--proved",
-            help="By the checker that Coq proved sound (exact networks; page `trust` of the docs).",
+            help="By the checker that Coq proved sound; page `trust` of the docs says of which networks.",
         ),
     ] = False,
 ) -> None:

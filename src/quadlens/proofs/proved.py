@@ -13,7 +13,7 @@ from quadlens_checker.guard import run
 
 PROGRAM = "quadlens-proved"
 STACK_BYTES = 1 << 30  # Coq's functions on lists recurse once per element
-REASON = "the proved checker accepts it: check_sound holds of this network and these claims"
+REASON = "the proved checker accepts it: {} holds of this network and these claims"
 FLOAT32 = (
     "it is outside the proved theorem, as the certificate's words are, and neither was looked at"
 )
@@ -87,11 +87,16 @@ def check_proved(
         raise BadFile(f"{reason}; {fix}")
     claims = claims_of(read, ended) if last == "VERIFIED" else None
     if claims is not None:
-        if problem := name_problem(certificate_path, model_path):
+        task, inputs = claims.pop("task"), claims["inputs"]
+        if is_about_sequences(certificate_path):
+            theorem, words = "check_words_sound", statement_of_sums(task, inputs)
+        elif problem := name_problem(certificate_path, model_path):
             return CheckReport("REJECTED", problem, seconds, sha256, checker="proved")
-        words = statement(claims.pop("task"), claims["certified_inputs"], claims["inputs"])
+        else:
+            theorem, words = "check_sound", statement(task, claims["certified_inputs"], inputs)
+        reason = REASON.format(theorem)
         return CheckReport(
-            "VERIFIED", REASON, seconds, sha256, words, claims, float32=FLOAT32, checker="proved"
+            "VERIFIED", reason, seconds, sha256, words, claims, float32=FLOAT32, checker="proved"
         )
     if verdict == "REJECTED" and ended == 1:
         return CheckReport("REJECTED", reason, seconds, sha256, checker="proved")
@@ -119,6 +124,14 @@ def claims_of(read: list[str], ended: int) -> dict[str, Any] | None:
         "certified_inputs": int(certified),
         "margin": margin,
     }
+
+
+def is_about_sequences(certificate_path: str) -> bool:
+    """Whether the program took the certificate to be about a network on sequences."""
+    from quadlens_checker.reading import parse_json
+
+    content = Path(certificate_path).read_bytes()
+    return bool(parse_json(content, floats=False)["strategy"] == "cells")
 
 
 def name_problem(certificate_path: str, model_path: str) -> str | None:
@@ -155,3 +168,15 @@ def statement(task: str, certified: int, inputs: int) -> str:
     )
     right = f"the right answer (task: {task})"
     return f"For {which} the logit of {right} exceeds that of every other by at least the margin."
+
+
+def statement_of_sums(task: str, inputs: int) -> str:
+    """What is proved of a network that adds, in words; the margin is beside them, as a rational.
+
+    >>> statement_of_sums("adding two numbers", 9)[:57]
+    'For all 9 inputs greedy decoding is right (task: adding t'
+    """
+    return (
+        f"For all {inputs} inputs greedy decoding is right (task: {task}): at every step the logit "
+        "of a right token exceeds that of every token that is not right by at least the margin."
+    )

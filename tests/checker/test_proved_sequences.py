@@ -1,0 +1,182 @@
+"""The proved checker on sequences: its axioms, `adder`, what it rejects and what it refuses."""
+
+import copy
+import json
+import re
+import resource
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import quadlens
+from places import ROOT
+from quadlens.base.errors import BadFile
+from quadlens.network.bundled import resolve
+from quadlens.network.native import load_with_sha256, sha256, to_bytes
+from quadlens.network.weights import Weights
+from quadlens.proofs.proved import check_proved
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("built")]
+
+# Those of Coq's real numbers: Dedekind cuts, classical logic, and functions that agree everywhere.
+AXIOMS = {
+    "ClassicalDedekindReals.sig_not_dec",
+    "ClassicalDedekindReals.sig_forall_dec",
+    "FunctionalExtensionality.functional_extensionality_dep",
+    "Classical_Prop.classic",
+}
+
+
+def test_the_theorem_rests_on_the_axioms_of_the_reals(built: Path, tmp_path: Path) -> None:
+    question = tmp_path / "Question.v"
+    question.write_text("Require Import Proved.Sums.\nPrint Assumptions check_words_sound.\n")
+    said = subprocess.run(
+        ["coqc", "-q", "-Q", str(built), "Proved", str(question)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert set(re.findall(r"^([\w.]+)\s*:", said.stdout, re.MULTILINE)) - {"Axioms"} == AXIOMS
+
+
+def test_the_definition_to_agree_with_is_short() -> None:
+    assert len((ROOT / "proved" / "Words.v").read_text(encoding="utf-8").splitlines()) <= 150
+
+
+@pytest.fixture(scope="module")
+def adder(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """The bundled network's file, and a certificate about it."""
+    model = Path(str(resolve("adder")))
+    place = tmp_path_factory.mktemp("adder") / "adder.cert.json"
+    quadlens.certify("adder").save(place)
+    return model, json.loads(place.read_text())
+
+
+def verdict(certificate: Any, model: Path, directory: Path) -> str:
+    """What the proved checker says, or that it refuses to say."""
+    place = directory / "certificate.json"
+    place.write_text(json.dumps(certificate))
+    try:
+        return check_proved(str(place), str(model)).verdict
+    except BadFile as error:
+        return "OUTSIDE" if "not in the proved checker" in str(error) else "BAD"
+
+
+def test_all_sums_of_the_bundled_adder(adder: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    model, certificate = adder
+    place = tmp_path / "adder.cert.json"
+    place.write_text(json.dumps(certificate))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    report = check_proved(str(place), str(model))
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert report.verdict == "VERIFIED"
+    assert report.claims["inputs"] == report.claims["certified_inputs"] == 10**20
+    assert report.statement is not None
+    assert "greedy decoding is right" in report.statement
+    assert after.ru_maxrss < 2_000_000
+    # The target is 10 s on a machine of one's own; other tests run beside this one.
+    assert after.ru_utime - before.ru_utime < 30
+
+
+def step_of(certificate: Any, number: int) -> Any:
+    """The hints of a step."""
+    return certificate["hints"]["steps"][number]
+
+
+def narrower(certificate: Any) -> None:
+    low, high = step_of(certificate, 1)["leaves"][3]["box"][0]
+    step_of(certificate, 1)["leaves"][3]["box"][0] = [(low + high) // 2, high]
+
+
+def another_answer(certificate: Any) -> None:
+    step_of(certificate, 1)["leaves"][3]["answer"] ^= 1
+
+
+def another_token(certificate: Any) -> None:
+    step_of(certificate, 1)["leaves"][3]["own"] ^= 1
+
+
+def swapped_cells(certificate: Any) -> None:
+    cells = step_of(certificate, 1)["cells"]
+    cells[0], cells[5000] = cells[5000], cells[0]
+
+
+def lost_cell(certificate: Any) -> None:
+    step_of(certificate, 1)["cells"][17] = None
+
+
+def larger_margin(certificate: Any) -> None:
+    certificate["claims"]["margin"] = "3/5"
+
+
+def no_margin(certificate: Any) -> None:
+    certificate["claims"]["margin"] = "0/1"
+
+
+def another_basis(certificate: Any) -> None:
+    certificate["hints"]["basis"][0][1][2] += 1 << 36
+
+
+def fewer_cells(certificate: Any) -> None:
+    step_of(certificate, 1)["cells"].pop()
+
+
+def another_number_of_inputs(certificate: Any) -> None:
+    certificate["claims"]["inputs"] *= 10
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(
+            narrower,
+            another_answer,
+            another_token,
+            swapped_cells,
+            lost_cell,
+            larger_margin,
+            no_margin,
+            another_basis,
+        ),
+        *(fewer_cells, another_number_of_inputs),
+    ],
+)
+def test_false_claims_are_rejected(
+    change: Callable[[Any], None], adder: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    model, certificate = adder
+    mutant = copy.deepcopy(certificate)
+    change(mutant)
+    assert verdict(mutant, model, tmp_path) == "REJECTED"
+
+
+@pytest.mark.parametrize("tensor", ["W_E", "W_pos", "W_K", "W_O", "W_in", "W_U"])
+def test_a_network_of_other_weights_is_rejected(
+    tensor: str, adder: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    weights = load_with_sha256(adder[0])[0]
+    values = np.array(getattr(weights, tensor))
+    values.flat[values.size // 2] += 3
+    other = Weights(weights.config, **{**weights.tensors, tensor: values.astype(np.float32)})
+    model = tmp_path / "other.safetensors"
+    model.write_bytes(to_bytes(other))
+    certificate = copy.deepcopy(adder[1])
+    certificate["model"]["sha256"] = sha256(other)
+    assert verdict(certificate, model, tmp_path) == "REJECTED"
+
+
+def test_what_the_theorem_is_not_about_is_refused(
+    adder: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    model, certificate = adder
+    open_leaf = copy.deepcopy(certificate)
+    step_of(open_leaf, 2)["leaves"][0]["kind"] = "open"
+    assert verdict(open_leaf, model, tmp_path) == "OUTSIDE"
+    partly = copy.deepcopy(certificate)
+    partly["claims"]["wrong_inputs"] = [0, 1]
+    partly["claims"]["certified_inputs"] -= 1
+    assert verdict(partly, model, tmp_path) == "OUTSIDE"
