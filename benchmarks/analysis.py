@@ -118,7 +118,8 @@ def run_benchmark(
     """
     if min(d * p for d, p in sizes) > brute_force_limit:
         raise BadConfig(
-            f"brute-force limit {brute_force_limit} is below every size; raise it so that one is measured"
+            f"brute-force limit {brute_force_limit} is below every size; raise it so that one is "
+            "measured"
         )
     # Once the allocator has seen a large array it keeps memory instead of asking the system each
     # time; in a process that has loaded a model it has. Both methods gain.
@@ -245,12 +246,14 @@ def main() -> None:
     ).print(Console())
     if not all(row.brute_force_measured for row in result.rows):
         print(
-            "(…) brute force was not measured there: its time is scaled up from the largest measured size"
+            "(…) brute force was not measured there: its time is scaled up from the largest "
+            "measured size"
         )
     for ladder in result.ladders:
         other = "d_mlp" if ladder.variable == "p" else "p"
         print(
-            f"{ladder.method}: exponent in {ladder.variable} at {other} = {ladder.fixed}: {ladder.exponent:.2f} "
+            f"{ladder.method}: exponent in {ladder.variable} at {other} = {ladder.fixed}: "
+            f"{ladder.exponent:.2f} "
             f"(last step {ladder.last_step:.2f})"
         )
 

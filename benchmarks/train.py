@@ -246,7 +246,10 @@ def main() -> None:
     attention = (
         f"softmax {options.attention_rate:g}" if options.attention_rate else "constant attention"
     )
-    title = f"One epoch: {attention}, p = {options.p}, {options.d_mlp} neurons, {result.threads} threads"
+    title = (
+        f"One epoch: {attention}, p = {options.p}, {options.d_mlp} neurons, {result.threads} "
+        "threads"
+    )
     Table(title, ("", "median"), rows, left=(0,)).print(Console())
 
 

@@ -132,7 +132,8 @@ def main() -> None:
             with options.rows.open("a") as file:
                 file.write(json.dumps(asdict(rows[name])) + "\n")
     print(
-        "| checkpoint | n | inputs proved | strategy, rank | margin proved | true | cost | checker (processor) |"
+        "| checkpoint | n | inputs proved | strategy, rank | margin proved | true | cost | checker "
+        "(processor) |"
     )
     print("|---|---|---|---|---|---|---|---|")
     for row in rows.values():

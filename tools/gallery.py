@@ -126,7 +126,10 @@ def draw(study: "Study", axes: "Axes") -> str:
             xlabel=f"what attention brings, per value of x{i} + y{i} + carry", ylabel=f"z{i - 1}"
         )
         axes.set_yticklabels([str(token) for token in reading.axis.own])
-        return f"Intervals on an axis for every value of x{i} + y{i} + carry, on bands of the digit that wins"
+        return (
+            f"Intervals on an axis for every value of x{i} + y{i} + carry, on bands of the digit "
+            "that wins"
+        )
     if reading is not None:
         _draw_attention(reading, axes)
         return "Where attention looks at each step of decoding"
@@ -275,8 +278,10 @@ def shown(name: str, card: Mapping[str, Any], entry: Mapping[str, Any] | None) -
     where = f"[{own['repository']}](https://github.com/{own['repository']})" if entry else "bundled"
     table = "\n".join(f"| {key} | {value} |" for key, value in rows)
     return (
-        f"## {own.get('title', name)}\n\n![{card['picture']}]({(PICTURES / name).relative_to('docs')}.png)\n\n"
-        f"{card['computes'].replace('|', chr(92) + '|')}\n\n| network | {where} |\n|---|---|\n{table}\n\n"
+        "## "
+        f"{own.get('title', name)}\n\n![{card['picture']}]({(PICTURES / name).relative_to('docs')}.png)\n\n"
+        f"{card['computes'].replace('|', chr(92) + '|')}\n\n| network | {where} "
+        f"|\n|---|---|\n{table}\n\n"
         f"```text\n{commands(name, entry)}\n```\n"
     )
 

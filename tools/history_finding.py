@@ -154,12 +154,17 @@ def costs(rows: pl.DataFrame) -> str:
     needs = [f"{min(ranks)} to {max(ranks)} (median {np.median(ranks):.0f})" for ranks in needed]
     error = f"{100 * np.median(then):.0f} % ({100 * min(then):.0f} … {100 * max(then):.0f} %)"
     return (
-        f"When all inputs have become right, the quadrature error is {error} of the integral's mean size. "
-        f"The first proof of all inputs has rank {low}{'' if low == high else f' to {high}'} and costs "
-        f"{100 * both['cost_share'].median():.1f} % of brute force (median of seeds). At epoch 10,000 the rank "
+        f"When all inputs have become right, the quadrature error is {error} of the integral's "
+        "mean size. "
+        f"The first proof of all inputs has rank {low}{'' if low == high else f' to {high}'} and "
+        "costs "
+        f"{100 * both['cost_share'].median():.1f} % of brute force (median of seeds). At epoch "
+        "10,000 the rank "
         f"is {both['rank_end'].min()} to {both['rank_end'].max()} and the cost "
-        f"{100 * both['cost_share_end'].median():.1f} %. It fell in {len(falls)} of {len(both)} seeds. "
-        f"The smallest rank that would do, in float64 and without a limit, is {needs[0]} at epoch {max(right):.0f}, "
+        f"{100 * both['cost_share_end'].median():.1f} %. It fell in {len(falls)} of {len(both)} "
+        "seeds. "
+        f"The smallest rank that would do, in float64 and without a limit, is {needs[0]} at epoch "
+        f"{max(right):.0f}, "
         f"the first snapshot where all inputs are right in all seeds, and {needs[1]} at the end."
     )
 

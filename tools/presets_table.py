@@ -74,7 +74,8 @@ class Row:
         )
         since = "–" if self.right_from is None else f"{self.right_from:,}"
         words = (
-            f"`{self.preset}`", epochs, f"{self.seconds / 60:.1f}", since, f"{self.correct:,} of {self.inputs:,}",
+            f"`{self.preset}`", epochs, f"{self.seconds / 60:.1f}", since, f"{self.correct:,} of "
+            f"{self.inputs:,}",
             f"{self.min_margin:.2f}", self.keys,
         )  # fmt: skip
         return f"| {' | '.join(words)} |"
@@ -173,7 +174,8 @@ def main() -> None:
         if not (options.directory / f"{preset}.json").exists():
             run(preset, options.directory, options.to_the_end)
     header = (
-        "preset", "epochs", "minutes", "all right from", "inputs right", "smallest margin", "key frequencies, irreps"
+        "preset", "epochs", "minutes", "all right from", "inputs right", "smallest margin", "key "
+        "frequencies, irreps"
     )  # fmt: skip
     print(f"| {' | '.join(header)} |\n{'|---' * len(header)}|")
     for preset in PAIRS:

@@ -170,7 +170,8 @@ def main() -> None:
             with options.rows.open("a") as file:
                 file.write(json.dumps(kept[name]) + "\n")
     print(
-        "| checkpoint | n | key irreps, share of W_L | Σ d² | rank that proves all inputs |\n|---|---|---|---|---|"
+        "| checkpoint | n | key irreps, share of W_L | Σ d² | rank that proves all inputs "
+        "|\n|---|---|---|---|---|"
     )
     for row in kept.values():
         point = row["point"]

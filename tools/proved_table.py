@@ -44,7 +44,8 @@ def main() -> None:
                 folder / f"{p}.safetensors",
             )
         sys.stdout.write(
-            "| network | strategy | proved checker | memory | Python checker |\n|---|---|---|---|---|\n"
+            "| network | strategy | proved checker | memory | Python checker "
+            "|\n|---|---|---|---|---|\n"
         )
         for name, path in models.items():
             for strategy in STRATEGIES:
@@ -52,7 +53,10 @@ def main() -> None:
                 certify(model, strategy, sha256(model)).save(certificate)
                 seconds, megabytes = cost(program(), certificate, path)
                 python, _ = cost(sys.executable, "-m", "quadlens_checker", certificate, path)
-                row = f"| {name} | `{strategy}` | {seconds:.1f} s | {megabytes:.0f} MB | {python:.1f} s |\n"
+                row = (
+                    f"| {name} | `{strategy}` | {seconds:.1f} s | {megabytes:.0f} MB | "
+                    f"{python:.1f} s |\n"
+                )
                 sys.stdout.write(row)
                 sys.stdout.flush()
 

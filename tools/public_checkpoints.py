@@ -96,7 +96,10 @@ def line(rows: Sequence[Row]) -> str:
     margins = sorted({f"{row.margin:.3g}" for row in rows}, key=float)
     margin = margins[0] if len(margins) == 1 else f"{margins[0]} … {margins[-1]}"
     keys = first.frequencies if len({row.frequencies for row in rows}) == 1 else "they differ"
-    return f"| `{name}` | {first.format} | {right} of {first.inputs:,} | {margin} | {keys} | {seconds} |"
+    return (
+        f"| `{name}` | {first.format} | {right} of {first.inputs:,} | {margin} | {keys} | "
+        f"{seconds} |"
+    )
 
 
 def main() -> None:

@@ -215,7 +215,10 @@ WORDS_PROOFS = (
     *("Enclosure.v", "Vectors.v", "Paths.v", "Cells.v", "Tables.v"),
     *("Attention.v", "Forms.v", "Tail.v", "Box.v", "Addition.v"),
 )
-TANH = "quadlens ablate original --activation tanh -o tanh.safetensors && quadlens evaluate tanh.safetensors"
+TANH = (
+    "quadlens ablate original --activation tanh -o tanh.safetensors && quadlens evaluate "
+    "tanh.safetensors"
+)
 VALUES = (
     Value("pizza.p", "quadlens evaluate pizza", _at("p")),
     Value("pizza.neurons", "quadlens evaluate pizza", _at("config", "d_mlp")),

@@ -496,7 +496,10 @@ def test_a_sample_is_counted_and_said(tmp_path: Path) -> None:
     words = sample_words(expand(sequence_config(imported.model)))
     assert imported.correct == answered_right(imported.model, words).sum()
     assert run.code == 0
-    sentence = f"{imported.correct} of 1000 inputs are answered right, drawn of {10**20} with seed 0, half of them full"
+    sentence = (
+        f"{imported.correct} of 1000 inputs are answered right, drawn of {10**20} with seed 0, "
+        "half of them full"
+    )
     assert sentence in " ".join(run.out.split())
 
 

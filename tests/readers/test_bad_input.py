@@ -335,6 +335,7 @@ def test_config_files_at_the_command_line(folder: Path) -> None:
     )
     refused(
         conflict,
-        "attention is 0.5, 0.5 by the setting attention but 1.0, 1.0 by attn_coeff in c.json; correct one",
+        "attention is 0.5, 0.5 by the setting attention but 1.0, 1.0 by attn_coeff in c.json; "
+        "correct one",
     )
     assert quadlens("import", "m.pt", "--config", "c.json", "-o", OUTPUT).code == 0

@@ -655,7 +655,10 @@ def test_what_a_format_cannot_express_is_refused(
     ],
 )
 def test_no_file_of_torch_or_numpy_is_written(tmp_path: Path, name: str, program: str) -> None:
-    told = f"the name of a file that {program} writes, and quadlens writes none; give a name that ends in .safetensors"
+    told = (
+        f"the name of a file that {program} writes, and quadlens writes none; give a name that "
+        "ends in .safetensors"
+    )
     for format_name in ("transformer-lens", "onnx", "quadlens"):
         with pytest.raises(BadConfig, match=told):
             export_file(shaped(), format_name, tmp_path / name)
@@ -862,7 +865,8 @@ def test_bad_checkpoints_say_what_is_wrong(
         ),
         (
             {"attention_rate": None, "use_end_of_sequence": None, "act_fn": None},
-            "run_config has no attention_rate and no use_end_of_sequence; .*; nor the activation: give activation",
+            "run_config has no attention_rate and no use_end_of_sequence; .*; nor the activation: "
+            "give activation",
         ),
         ({"attention_rate": "1"}, "attention_rate is not a finite number"),
         ({"attention_rate": 10**400}, "attention_rate is not a finite number"),

@@ -270,7 +270,8 @@ def test_wrong_python_arguments_are_told_the_remedy() -> None:
     for name, words in (
         (
             "load(dict)",
-            "got a dict; expected a file's path, and a state dict in memory is for quadlens.from_state_dict",
+            "got a dict; expected a file's path, and a state dict in memory is for "
+            "quadlens.from_state_dict",
         ),
         (
             "import_file(dict)",

@@ -53,8 +53,8 @@ def test_nanda_with_its_own_attention(tmp_path: Path, container: str) -> None:
     k, q = (np.einsum("hkd,bsd->bhsk", t[f"attn.W_{n}"], x) for n in "KQ")
     patterns = softmax(np.einsum("bhk,bhsk->bhs", q[:, :, -1], k) / np.sqrt(DH))
     assert (
-        f"which is {np.abs(patterns - patterns[0, 0]).max():.3g} from those of head 0 on a = 0, b = 0"
-        in note
+        f"which is {np.abs(patterns - patterns[0, 0]).max():.3g} from those of head 0 on a = 0, b "
+        "= 0" in note
     )
 
 

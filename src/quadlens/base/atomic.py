@@ -78,7 +78,8 @@ def refuse_package(path: Path) -> None:
         os.path.realpath(str(resources(__name__.partition(".")[0])))
     ):
         raise BadFile(
-            f"cannot write {path}: it is inside the package quadlens, which is not changed; choose another place"
+            f"cannot write {path}: it is inside the package quadlens, which is not changed; choose "
+            "another place"
         )
 
 

@@ -55,8 +55,10 @@ def within_float64(what: str) -> Iterator[None]:
             yield
     except (FloatingPointError, OverflowError):
         raise BadWeights(
-            f"{what} takes squares and sums of this model's numbers that are too large for float64; "
-            "`quadlens evaluate` and `quadlens certify` need none: use them, or scale the weights down"
+            f"{what} takes squares and sums of this model's numbers that are too large for "
+            "float64; "
+            "`quadlens evaluate` and `quadlens certify` need none: use them, or scale the weights "
+            "down"
         ) from None
 
 
@@ -113,7 +115,10 @@ def a_path(value: Any) -> Path:
     if isinstance(value, Mapping):
         hint = "and a state dict in memory is for quadlens.from_state_dict(state, …)"
     elif hasattr(value, "state_dict"):
-        hint = "and a network in memory is for quadlens.study(network), or from_module(network, inputs=…)"
+        hint = (
+            "and a network in memory is for quadlens.study(network), or from_module(network, "
+            "inputs=…)"
+        )
     elif hasattr(value, "tensors"):
         hint = "and this is a model already, which every function takes as it is"
     raise WrongArgument(f"got {kind_of(value)}; expected a file's path, {hint}")

@@ -146,19 +146,25 @@ def check_agreement(
     if not judge.worst.ratio <= 1:
         worst = judge.worst if own.worst.ratio <= 1 else own.worst
         raise _disagrees(
-            f"{source}: what its parts say is not what it computes: on a = {worst.a}, b = {worst.b} its own forward "
-            f"pass has {worst.what} that is {worst.gap:.3g} away, the largest difference of {len(pairs)} inputs "
+            f"{source}: what its parts say is not what it computes: on a = {worst.a}, b = "
+            f"{worst.b} its own forward "
+            f"pass has {worst.what} that is {worst.gap:.3g} away, the largest difference of "
+            f"{len(pairs)} inputs "
             f"({_allowed(worst):.3g} is allowed there)",
             worst.gap,
         )
     if judge is not own and len(judge.others):
         a, b = judge.others[0]
         raise _disagrees(
-            f"{source}: what its parts say is not what it computes: its own forward pass answers {len(judge.others)} "
+            f"{source}: what its parts say is not what it computes: its own forward pass answers "
+            f"{len(judge.others)} "
             f"of {len(pairs)} inputs otherwise, a = {a}, b = {b} for one",
             judge.worst.gap,
         )
-    note = f"compared with {where} on {len(pairs)} inputs: the largest difference is {judge.worst.gap:.2g}"
+    note = (
+        f"compared with {where} on {len(pairs)} inputs: the largest difference is "
+        f"{judge.worst.gap:.2g}"
+    )
     if own.rounded:
         note += (
             f"; near ties: rounding in its own precision changes the answer to {own.rounded} inputs"
@@ -189,7 +195,8 @@ def _compare(
         ours, theirs = tables.pair_logits(block), _own(run, network, block, source)
         if theirs.ndim != 2 or len(theirs) != len(block) or theirs.shape[1] < ours.shape[1]:
             raise BadConfig(
-                f"{source}: its forward pass of {len(block)} inputs has the shape {theirs.shape}; expected "
+                f"{source}: its forward pass of {len(block)} inputs has the shape {theirs.shape}; "
+                "expected "
                 f"{len(block)} rows of at least {ours.shape[1]} logits"
             )
         theirs = theirs[:, : ours.shape[1]]
@@ -246,5 +253,6 @@ def _own(run: Callable[[Any, Pairs], Any], network: Any, pairs: Pairs, source: s
             return np.asarray(run(network, pairs).detach().double().cpu().numpy())
     except Exception as error:  # somebody else's code, which may raise anything
         raise BadConfig(
-            f"{source}: its forward pass fails on {len(pairs)} inputs: {type(error).__name__}: {str(error)[:200]}"
+            f"{source}: its forward pass fails on {len(pairs)} inputs: {type(error).__name__}: "
+            f"{str(error)[:200]}"
         ) from None

@@ -31,7 +31,8 @@ Tensors = Mapping[str, np.ndarray]
 STATE_DICT_KEYS = ("model", "state_dict", "model_state_dict", "model_state")
 
 NO_LAYER_NORM = (
-    "it has LayerNorm, which files of this format are read without; TransformerLens' are read with it, and so is a "
+    "it has LayerNorm, which files of this format are read without; TransformerLens' are read with "
+    "it, and so is a "
     "module in memory (quadlens.from_module)"
 )
 # What a clone holds in place of a large file that was not downloaded.
@@ -126,7 +127,8 @@ def take(
         raise BadFile(f"{checkpoint.source}: {NO_LAYER_NORM}")
     if missing or unknown:
         raise BadFile(
-            f"{checkpoint.source}: {told_names('missing', missing)}, {told_names('unknown', unknown)}"
+            f"{checkpoint.source}: {told_names('missing', missing)}, "
+            f"{told_names('unknown', unknown)}"
         )
     taken = {
         short: checkpoint.tensors[long]
@@ -246,7 +248,8 @@ def _one_of(value: Any, which: int | None, source: str) -> Any:
         return value
     if which is None or not 0 <= which < len(several):
         raise BadConfig(
-            f"{source} has {len(several)} state dicts; choose one with checkpoint=N, from 0 to {len(several) - 1}",
+            f"{source} has {len(several)} state dicts; choose one with checkpoint=N, from 0 to "
+            f"{len(several) - 1}",
             settings=("checkpoint",),
         )
     rest = (

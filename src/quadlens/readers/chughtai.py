@@ -64,7 +64,8 @@ def _read_mlp(
     width = W_x.shape[1]
     if W_y.shape != W_x.shape or W.shape[0] != 2 * width:
         raise BadFile(
-            f"{checkpoint.source}: W_x {W_x.shape}, W_y {W_y.shape} and W {W.shape} do not fit together"
+            f"{checkpoint.source}: W_x {W_x.shape}, W_y {W_y.shape} and W {W.shape} do not fit "
+            "together"
         )
     weights = {"W_a": W_x @ W[:width], "W_b": W_y @ W[width:], "W_out": W_U}
     inputs = f"a and b embedded, side by side: as in {PROGRAM}"

@@ -63,7 +63,8 @@ def agreed(
     for who, value in spoken[1:]:
         if value != spoken[0][1]:
             raise BadConfig(
-                f"{source}: {what} is {_show(spoken[0][1])} by {spoken[0][0]} but {_show(value)} by {who}; "
+                f"{source}: {what} is {_show(spoken[0][1])} by {spoken[0][0]} but {_show(value)} "
+                f"by {who}; "
                 "correct one of them",
                 settings=settings,
             )
@@ -118,7 +119,8 @@ def parse_attention(text: str) -> tuple[float, ...] | SoftmaxAttention:
         return tuple(float(Fraction(part.strip())) for part in text.split(","))
     except (ValueError, ZeroDivisionError, OverflowError):
         raise BadConfig(
-            f"attention {text[:80]!r} is not understood; expected a weight for each position, as in 0.5,0.5 or "
+            f"attention {text[:80]!r} is not understood; expected a weight for each position, as "
+            "in 0.5,0.5 or "
             "1/3,1/3,1/3, or softmax to compute the checkpoint's own",
             settings=("attention",),
         ) from None
@@ -133,7 +135,8 @@ def attention_in(hints: Hints) -> tuple[float, ...] | SoftmaxAttention | None:
         return parse_attention(value)
     if not isinstance(value, list):
         raise BadConfig(
-            f"{hints.sidecar_name}: attention is a {type(value).__name__}, expected a list of numbers"
+            f"{hints.sidecar_name}: attention is a {type(value).__name__}, expected a list of "
+            "numbers"
         )
     return tuple(finite_number(hints.sidecar_name, "attention", x) for x in value)
 
@@ -266,7 +269,8 @@ def known_norm(
     if kind not in NORM_KINDS or (held and kind.endswith("Pre")):
         beside = f", and the weights have {', '.join(held[:3])}" if held else ""
         raise BadConfig(
-            f"{source}: normalization_type is {str(kind)[:40]!r} in {hints.sidecar_name}{beside}; expected one of "
+            f"{source}: normalization_type is {str(kind)[:40]!r} in {hints.sidecar_name}{beside}; "
+            "expected one of "
             f"{', '.join(NORM_KINDS)}, Pre being without weights, or null where there is none"
         )
     added = eps if written is None else written

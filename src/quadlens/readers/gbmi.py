@@ -35,7 +35,8 @@ class Gbmi:
                 )
         if experiment.get("fn_name", "add") not in ("add", "subtract"):
             raise BadConfig(
-                f"{source}: fn_name is {str(experiment['fn_name'])[:80]!r}; quadlens reads add and subtract"
+                f"{source}: fn_name is {str(experiment['fn_name'])[:80]!r}; quadlens reads add and "
+                "subtract"
             )
         weights = state_dict_weights(checkpoint)
         if is_deep(weights):
@@ -81,7 +82,8 @@ def _experiment(checkpoint: Checkpoint) -> Mapping[str, Any]:
     experiment = run.get("experiment") if isinstance(run, Mapping) else None
     if not isinstance(experiment, Mapping):
         raise BadFile(
-            f"{checkpoint.source}: no run_config with an experiment in it; expected a gbmi checkpoint"
+            f"{checkpoint.source}: no run_config with an experiment in it; expected a gbmi "
+            "checkpoint"
         )
     return experiment
 

@@ -97,7 +97,8 @@ def mlp_of(parts: Sequence[Part], n: int, source: str) -> Weights:
     ends = len(layers) > 1 and isinstance(parts[-1], Linear) and layers[-2].activation is not None
     if not ends:
         raise BadConfig(
-            f"{source}: its parts are {in_words(parts)}; expected linear layers, at least one activation among them, a "
+            f"{source}: its parts are {in_words(parts)}; expected linear layers, at least one "
+            "activation among them, a "
             "linear layer right after the last of these and nothing behind it but logits"
         )
     *before, last, out = layers
@@ -142,7 +143,8 @@ def multiplied_out(parts: Sequence[Part], model: Weights) -> tuple[str, ...]:
     if sum(isinstance(part, Linear) for part in parts) <= len(model.config.hidden) + 2:
         return ()
     return (
-        "neighbouring linear layers (an embedding is one) multiplied in float64: proofs are about their product",
+        "neighbouring linear layers (an embedding is one) multiplied in float64: proofs are about "
+        "their product",
     )
 
 
@@ -157,7 +159,8 @@ def _layers(parts: Sequence[Part], source: str) -> list[_Layer]:
     for part in parts:
         if not isinstance(part, Sigma) and width not in (None, part.takes):
             raise BadConfig(
-                f"{source}: {part.name} takes {part.takes} numbers, but gets {width} from what is before it; say which "
+                f"{source}: {part.name} takes {part.takes} numbers, but gets {width} from what is "
+                "before it; say which "
                 "part is which with map={'embed': …, 'hidden': …, 'out': …}",
                 settings=("map",),
             )
@@ -176,7 +179,8 @@ def _layers(parts: Sequence[Part], source: str) -> list[_Layer]:
             pending = part if isinstance(part, Normed) else None
         else:
             raise BadConfig(
-                f"{source}: its parts are {in_words(parts)}; expected a linear layer or an embedding first"
+                f"{source}: its parts are {in_words(parts)}; expected a linear layer or an "
+                "embedding first"
             )
     return layers
 

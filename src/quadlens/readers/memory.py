@@ -79,7 +79,8 @@ class Feed:
         last = tokens[2] if len(tokens) == 3 else None
         if isinstance(inputs, str) or b is None or not (last is None or type(last) is int):
             raise WrongArgument(
-                f"inputs = {str(inputs)[:80]}; expected the tokens fed in their order: ('a', 'b'), with a last token "
+                f"inputs = {str(inputs)[:80]}; expected the tokens fed in their order: ('a', 'b'), "
+                "with a last token "
                 "('a', 'b', 113), or with tokens of b's own ('a', 'b+113')"
             )
         return cls(n, int(b[1] or 0), last)
@@ -186,7 +187,8 @@ def _plain(config: Any, source: str) -> dict[str, Any]:
     for name, expected in HELD.items():
         if plain.get(name, expected[0]) not in expected:
             raise BadConfig(
-                f"{source}: {name} is {str(plain[name])[:40]} in its config; quadlens reads models where it is "
+                f"{source}: {name} is {str(plain[name])[:40]} in its config; quadlens reads models "
+                "where it is "
                 f"{expected[0]}"
             )
     return plain
@@ -237,7 +239,8 @@ def _better(
     other, reading = best
     settings = f"inputs={other.told}" + (f", p={other.n}" if other.n != feed.n else "")
     return (
-        f"another feed answers more inputs right, {reading.correct} of {reading.pairs}: give {settings}",
+        f"another feed answers more inputs right, {reading.correct} of {reading.pairs}: give "
+        f"{settings}",
     )
 
 
@@ -252,7 +255,8 @@ def _read(
     """The model with this feed; tokens are numbered anew where ours would be others."""
     if max(feed.rows) >= vocabulary:
         raise BadConfig(
-            f"{checkpoint.source}: fed {feed.told}, token {max(feed.rows)} is not among its {vocabulary}; "
+            f"{checkpoint.source}: fed {feed.told}, token {max(feed.rows)} is not among its "
+            f"{vocabulary}; "
             "correct inputs or p",
             settings=("p",),
         )

@@ -30,7 +30,10 @@ HE_RUN = re.compile(r"p_(\d+)_dmlp_(\d+)_(ReLU|Quad)_.*")
 
 # What a map may name.
 ROLES = re.compile(r"embed|embed_b|(hidden\d{0,2}|out)(_bias)?")
-EXPECTED = "embed, embed_b, hidden, hidden2, …, out, and hidden_bias, …, out_bias where a bias has another name"
+EXPECTED = (
+    "embed, embed_b, hidden, hidden2, …, out, and hidden_bias, …, out_bias where a bias has "
+    "another name"
+)
 
 
 def two_layers(
@@ -92,7 +95,8 @@ class He(Marked):
             W_E = tensors["W_E"].astype(np.float64)
             if len(W_E) != W_in.shape[1]:
                 raise BadFile(
-                    f"{checkpoint.source}: W_E {W_E.shape} and W_in {W_in.shape} do not fit together"
+                    f"{checkpoint.source}: W_E {W_E.shape} and W_in {W_in.shape} do not fit "
+                    "together"
                 )
             W_in = W_in.astype(np.float64) @ W_E
         weights = {"W_a": W_in.T, "W_b": W_in.T, "W_out": tensors["W_out"].T.astype(W_in.dtype)}
@@ -163,7 +167,8 @@ class ZhongLinear(Marked):
             or t["b_1"].shape != t["W_1"].shape[:1]
         ):
             raise BadFile(
-                f"{source}: embeddings {E_a.shape}, l1.weight {t['W_1'].shape} and l1.bias do not fit"
+                f"{source}: embeddings {E_a.shape}, l1.weight {t['W_1'].shape} and l1.bias do not "
+                "fit"
             )
         side_by_side = E_a.shape[1] != width
         of_a = t["W_1"][:, : E_a.shape[1]]
@@ -175,7 +180,8 @@ class ZhongLinear(Marked):
         written = hints.of("model_type")
         if written not in (None, kind):
             raise BadConfig(
-                f"{source}: model_type is {str(written)[:40]!r}, but the weights are those of {kind}"
+                f"{source}: model_type is {str(written)[:40]!r}, but the weights are those of "
+                f"{kind}"
             )
         how = {
             "A": "embedded and added up",
@@ -195,7 +201,8 @@ def _two_hidden_layers(checkpoint: Checkpoint, hints: Hints, format_name: str) -
     source, kind, missing = checkpoint.source, hints.of("model_type"), Missing(checkpoint.source)
     if kind not in ("B", "C", None):
         raise BadConfig(
-            f"{source}: model_type {str(kind)[:40]!r} has two hidden layers; expected a config with B or C"
+            f"{source}: model_type {str(kind)[:40]!r} has two hidden layers; expected a config "
+            "with B or C"
         )
     if kind is None:
         missing.add(
@@ -235,7 +242,8 @@ def parse_map(text: str) -> dict[str, str]:
     pairs = [part.partition("=") for part in text.split(",")]
     if any(not (role.strip() and name.strip()) for role, _, name in pairs):
         raise BadConfig(
-            f"map {text[:80]!r} is not understood; expected as in embed=emb.weight,hidden=fc1,out=fc2"
+            f"map {text[:80]!r} is not understood; expected as in "
+            "embed=emb.weight,hidden=fc1,out=fc2"
         )
     return {role.strip(): name.strip() for role, _, name in pairs}
 
@@ -341,5 +349,6 @@ def _tokens(
             "one-hot a and b, added up",
         )
     raise BadFile(
-        f"{source}: the first layer reads {read} numbers for {answers} answers; expected 2p or p columns"
+        f"{source}: the first layer reads {read} numbers for {answers} answers; expected 2p or p "
+        "columns"
     )

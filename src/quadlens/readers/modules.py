@@ -157,7 +157,8 @@ def _leaves(module: Any, name: str) -> Iterator[tuple[str, Any]]:
     own = [f"{name}.{x}".lstrip(".") for x, _ in module.named_parameters(recurse=False)]
     if own:
         raise BadConfig(
-            f"{name or type(module).__name__} holds weights of its own, {', '.join(own[:5])}, and its code alone says "
+            f"{name or type(module).__name__} holds weights of its own, {', '.join(own[:5])}, and "
+            "its code alone says "
             "what they do; say which is which with map={'embed': …, 'hidden': …, 'out': …}",
             settings=("map",),
         )
@@ -189,8 +190,10 @@ def _part(name: str, leaf: Any, given: Activation | None, source: str) -> Any:
         return None
     if any(True for _ in leaf.parameters()):
         raise BadConfig(
-            f"{what} is {kind_of(leaf)} with weights of its own; expected Embedding, Linear, LayerNorm, RMSNorm. If "
-            "it is all linear layers, say which weight is which with map={'embed': …, 'hidden': …, 'out': …}",
+            f"{what} is {kind_of(leaf)} with weights of its own; expected Embedding, Linear, "
+            "LayerNorm, RMSNorm. If "
+            "it is all linear layers, say which weight is which with map={'embed': …, 'hidden': …, "
+            "'out': …}",
             settings=("map",),
         )
     if getattr(leaf, "approximate", "none") != "none" or getattr(leaf, "beta", 1) != 1:
@@ -281,7 +284,8 @@ def _with_tokens(
     """The parts behind the tokens' own layer; one of 2n columns takes tokens itself."""
     if len(tables) > 2 or len({table.shape[1] for table in tables}) > 1:
         raise BadConfig(
-            f"{source} holds {len(tables)} embeddings; expected one, or two of the same width, for a and b"
+            f"{source} holds {len(tables)} embeddings; expected one, or two of the same width, for "
+            "a and b"
         )
     if not tables:
         return list(parts)

@@ -109,7 +109,8 @@ class Zhong:
                 "" if equals is None else f" and eqn_sign is {equals} in {hints.sidecar_name}"
             )
             raise BadConfig(
-                f"{source}: W_pos has {positions} positions{by_config}; expected (a, b), or with eqn_sign (a, b, '=')"
+                f"{source}: W_pos has {positions} positions{by_config}; expected (a, b), or with "
+                "eqn_sign (a, b, '=')"
             )
         # '=', the last of the vocabulary, follows the operands: p of them, or 2p where b has its
         # own (diff_vocab).
@@ -191,8 +192,10 @@ class Nanda:
         weights = layout_weights(checkpoint)
         if len(weights["W_pos"]) > NANDA_POSITIONS and hints.attention is None:
             raise BadConfig(
-                f"{checkpoint.source}: W_pos has {len(weights['W_pos'])} positions; quadlens reads models of two "
-                "operands, whose inputs are (a, b, '='), not sums of many digits or sequences. If no more than three "
+                f"{checkpoint.source}: W_pos has {len(weights['W_pos'])} positions; quadlens reads "
+                "models of two "
+                "operands, whose inputs are (a, b, '='), not sums of many digits or sequences. If "
+                "no more than three "
                 "positions are fed, say so with attention=softmax:3",
                 settings=("attention",),
             )

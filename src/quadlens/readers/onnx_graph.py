@@ -64,7 +64,10 @@ def write_onnx(model: Weights) -> Exported:
     )
     proto.ir_version = IR_VERSION
     checker.check_model(proto)
-    note = f"input {INPUT} [batch, 2, {model.config.p}], output {OUTPUT} [batch, {model.config.p}], opset {OPSET}"
+    note = (
+        f"input {INPUT} [batch, 2, {model.config.p}], output {OUTPUT} [batch, {model.config.p}], "
+        f"opset {OPSET}"
+    )
     return Exported(proto.SerializeToString(deterministic=True), None, (note,))
 
 

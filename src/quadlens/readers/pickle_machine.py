@@ -231,7 +231,8 @@ class PickleMachine:
 
     def _would_run(self, name: Name) -> BadFile:
         return BadFile(
-            f"{self.source} is a pickle that would run code: it asks for {name}. Nothing was executed. "
+            f"{self.source} is a pickle that would run code: it asks for {name}. Nothing was "
+            "executed. "
             "If you trust the file, load it with its own software and save the state dict alone "
             "(torch.save(model.state_dict(), FILE))"
         )

@@ -110,8 +110,10 @@ def recognise(checkpoint: Checkpoint, hints: Hints) -> Reader:
     reasons = "; ".join(f"{name}: {', '.join(sniffs[name].reasons)}" for name in named)
     what = "could be several formats" if best > 0 else "is in no known format"
     words = (
-        f"{checkpoint.source}, which holds {_named(checkpoint)}, {what} ({reasons}). If it is an MLP, say which weight "
-        "is which with map={'embed': …, 'hidden': …, 'out': …}. If you know the format, say so with format=NAME"
+        f"{checkpoint.source}, which holds {_named(checkpoint)}, {what} ({reasons}). If it is an "
+        "MLP, say which weight "
+        "is which with map={'embed': …, 'hidden': …, 'out': …}. If you know the format, say so "
+        "with format=NAME"
     )
     raise BadFile(words, settings=("map", "format"))
 
@@ -219,7 +221,8 @@ def checkpoints_in(directory: Path) -> tuple[Path, ...]:
         total += path.stat().st_size if path.is_file() else 0
     if total > MAX_TOTAL_BYTES:
         raise BadFile(
-            f"the checkpoints in {directory} have {total} bytes together; at most {MAX_TOTAL_BYTES} are read at once"
+            f"the checkpoints in {directory} have {total} bytes together; at most "
+            f"{MAX_TOTAL_BYTES} are read at once"
         )
     if not found:
         raise BadFile(
@@ -350,7 +353,8 @@ def export_file(
     if path.suffix.lower() in READ_SUFFIXES:
         program, reads = READ_SUFFIXES[path.suffix.lower()]
         raise BadConfig(
-            f"{path} has the name of a file that {program} writes, and quadlens writes none; give a name that ends in "
+            f"{path} has the name of a file that {program} writes, and quadlens writes none; give "
+            "a name that ends in "
             f"{SAFETENSORS_SUFFIX}, which {reads} reads, or in .onnx for ONNX"
         )
     exported = WRITERS[format_name](model)

@@ -130,8 +130,10 @@ def _in_its_order(own: _Own, name: str) -> tuple[Task, str]:
     if counts[best] < CLEARLY * guessed or not clear:
         fits = "; ".join(f"{count} in {who}" for who, count in counts.items())
         raise BadConfig(
-            f"no known order of the elements of {name} (page `formats` of the documentation) is clearly the model's: "
-            f"of its {answers.size} answers are right: {fits}. Give the table with answers=FILE (CSV or .npy), or "
+            f"no known order of the elements of {name} (page `formats` of the documentation) is "
+            "clearly the model's: "
+            f"of its {answers.size} answers are right: {fits}. Give the table with answers=FILE "
+            "(CSV or .npy), or "
             "answers=model to take the model's own answers for it",
             settings=("answers",),
         )
@@ -150,5 +152,6 @@ def _by_answers(own: _Own, answers: str, name: str | None) -> tuple[Task, str]:
     claimed = "" if name is None else f" (the config says {name})"
     return (
         task,
-        f"the model's own answers{claimed}, so that it is right on 100 % by definition; their table is {kind}",
+        f"the model's own answers{claimed}, so that it is right on 100 % by definition; their "
+        f"table is {kind}",
     )

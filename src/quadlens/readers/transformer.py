@@ -92,8 +92,10 @@ class Facts:
 
 
 ATTENTION_HELP = (
-    "it is not in the weights, and a wrong one often still gives 100 % accuracy while every margin changes; give it "
-    "with attention=… (0.5,0.5 for a and b; 1/3,1/3,1/3 with '='; 1,1 in Zhong et al.'s models; softmax:2 (a, b) or "
+    "it is not in the weights, and a wrong one often still gives 100 % accuracy while every margin "
+    "changes; give it "
+    "with attention=… (0.5,0.5 for a and b; 1/3,1/3,1/3 with '='; 1,1 in Zhong et al.'s models; "
+    "softmax:2 (a, b) or "
     "softmax:3 (a, b, '=') to compute it from W_Q and W_K), or a config with config=FILE"
 )
 
@@ -120,7 +122,8 @@ def read_transformer(
     said_layers = whole_number(hints, "n_layers")
     if said_layers not in (None, layers):
         raise BadConfig(
-            f"{source}: n_layers is {said_layers} in {hints.sidecar_name}, but the weights have {layers}"
+            f"{source}: n_layers is {said_layers} in {hints.sidecar_name}, but the weights have "
+            f"{layers}"
         )
     p = known_modulus(source, hints, facts.p, facts.width, missing)
     activation = known_activation(source, hints, facts.activation, missing)
@@ -215,7 +218,8 @@ def _known_attention(
         return None
     if facts.positions not in (None, fed):
         raise BadConfig(
-            f"{source}: {fed} positions by {who}, but {facts.positions} in {facts.program or 'the file'}; correct it"
+            f"{source}: {fed} positions by {who}, but {facts.positions} in "
+            f"{facts.program or 'the file'}; correct it"
         )
     return (SoftmaxAttention(fed) if isinstance(claim, SoftmaxAttention) else claim), who
 
@@ -237,7 +241,8 @@ def _tokens(
     if settled is None and vocabulary - equals >= 2 * p:
         missing.add(
             "whether b has tokens of its own",
-            f"the vocabulary has {vocabulary} tokens and p is {p}; give a config that has b_token_offset, 0 or {p}",
+            f"the vocabulary has {vocabulary} tokens and p is {p}; give a config that has "
+            f"b_token_offset, 0 or {p}",
         )
         return None
     offset = 0 if settled is None else settled[0]
@@ -247,12 +252,14 @@ def _tokens(
     token, left, said = offset + p, vocabulary - offset - p, whole_number(hints, "equals_token")
     if said not in (None, token):
         raise BadConfig(
-            f"{source}: equals_token is {said} in {hints.sidecar_name}; quadlens reads {token}, after a and b"
+            f"{source}: equals_token is {said} in {hints.sidecar_name}; quadlens reads {token}, "
+            "after a and b"
         )
     if said is None and left > 1:
         missing.add(
             "which token is '='",
-            f"{left} of {vocabulary} tokens are no operands; if it is the first of them, give a config with "
+            f"{left} of {vocabulary} tokens are no operands; if it is the first of them, give a "
+            "config with "
             f"equals_token {token} (others are not read)",
         )
         return None
@@ -296,7 +303,8 @@ class _Reading:
         if not by_config and (layers > 1 or (norms and looks)):
             why = f"{layers} layers" if layers > 1 else f"{norms.words} and its own W_Q and W_K"
             raise BadConfig(
-                f"{self.source} has {why}: constant weights on the positions do not say what each of "
+                f"{self.source} has {why}: constant weights on the positions do not say what each "
+                "of "
                 "them sees. Give attention=softmax, or a config with attn_coeff (Zhong et al.)",
                 settings=("attention", "config"),
             )
@@ -315,10 +323,14 @@ class _Reading:
         worst = farthest(self._with(*self._own_attention(len(claim))), np.array(claim))
         if worst.gap > CONSTANT_WITHIN:
             raise BadConfig(
-                f"{self.source}: attention {', '.join(f'{x:.6g}' for x in claim)} by {who}, but by the checkpoint's "
-                f"own W_Q and W_K {worst.words}: a difference of {worst.gap:.3g}. Read it as it is with "
-                "attention=softmax. One that was trained with constant attention has a config that says so, "
-                "attn_coeff (Zhong et al.) or attention_rate (gbmi), or is read without W_Q and W_K",
+                f"{self.source}: attention {', '.join(f'{x:.6g}' for x in claim)} by {who}, but by "
+                "the checkpoint's "
+                f"own W_Q and W_K {worst.words}: a difference of {worst.gap:.3g}. Read it as it is "
+                "with "
+                "attention=softmax. One that was trained with constant attention has a config that "
+                "says so, "
+                "attn_coeff (Zhong et al.) or attention_rate (gbmi), or is read without W_Q and "
+                "W_K",
                 settings=("attention", "config"),
             )
 
@@ -341,7 +353,8 @@ class _Reading:
             raise error.about(self.source) from None
         if worst.gap > CONSTANT_WITHIN:
             return own, (
-                f"softmax, which depends on the tokens: {worst.words}, which is {worst.gap:.3g} from those of head 0 "
+                f"softmax, which depends on the tokens: {worst.words}, which is {worst.gap:.3g} "
+                "from those of head 0 "
                 "on a = 0, b = 0"
             )
         return self._with(
@@ -351,11 +364,15 @@ class _Reading:
     def _own_attention(self, positions: int) -> tuple[tuple[float, ...], Softmax]:
         """Constant part and softmax of the checkpoint's own attention, so many positions fed, the last of them read."""
         if not self._has_queries:
-            words = f"{self.source} has no W_Q and W_K to compute attention from; give the constant with attention=…"
+            words = (
+                f"{self.source} has no W_Q and W_K to compute attention from; give the constant "
+                "with attention=…"
+            )
             raise BadFile(words, settings=("attention",))
         if self.read_position not in (None, positions - 1):
             raise BadConfig(
-                f"{self.source}: softmax is computed at the last position, but read_position is {self.read_position}"
+                f"{self.source}: softmax is computed at the last position, but read_position is "
+                f"{self.read_position}"
             )
         causal = self.causal or self.fields["n_layers"] == 1
         return (self.mix.shift,) * positions, Softmax(self.mix.scale, self.divisor, causal)

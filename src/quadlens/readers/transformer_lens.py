@@ -112,7 +112,8 @@ def _read(
     direction = hints.of("attention_dir")
     if direction not in (None, "causal", "bidirectional"):
         raise BadConfig(
-            f"{checkpoint.source}: attention_dir is {str(direction)[:40]!r}; expected causal, bidirectional"
+            f"{checkpoint.source}: attention_dir is {str(direction)[:40]!r}; expected causal, "
+            "bidirectional"
         )
     written = hints.of("task")
     task = written if isinstance(written, str) and is_formula(written) else None
@@ -162,7 +163,10 @@ class TransformerLens:
             positions = len(weights["W_pos"])
             if positions <= MOST_POSITIONS:
                 raise
-            more = f"; or, where it reads {positions} numbers, give task=cumsum-sign:{positions} or max:{positions}"
+            more = (
+                f"; or, where it reads {positions} numbers, give task=cumsum-sign:{positions} or "
+                f"max:{positions}"
+            )
             raise BadConfig(f"{error}{more}", settings=(*error.settings, "task")) from None
 
     def write(self, model: Weights) -> Exported:
@@ -176,7 +180,8 @@ class TransformerLens:
         task = uniform.config.task
         if not task.by_formula:
             notes += (
-                f"the config cannot say the task, {task.words}: give its table when the file is read again",
+                f"the config cannot say the task, {task.words}: give its table when the file is "
+                "read again",
             )
         return Exported(save(state), _hooked_config(uniform.config), notes)
 
@@ -220,7 +225,8 @@ class HookedSequence:
             raise missing.error()
         if hints.of("attention_dir") not in (None, "causal"):
             raise BadConfig(
-                f"{source}: attention_dir is not causal; a network on sequences is read with a causal mask"
+                f"{source}: attention_dir is not causal; a network on sequences is read with a "
+                "causal mask"
             )
         parts.notes.append(f"task {task[0]}: {task[1]}")
         if task[0].startswith("cumsum"):
@@ -247,7 +253,8 @@ def _task(source: str, name: str, tokens: int) -> TaskSpec:
         return TaskSpec(name, tokens=tokens)
     if not name.startswith("cumsum-sign:"):
         raise BadConfig(
-            f"{source}: networks on sequences are read in this format for the tasks cumsum-sign:N and max:N, not "
+            f"{source}: networks on sequences are read in this format for the tasks cumsum-sign:N "
+            "and max:N, not "
             f"for {name}; another format may hold one that adds",
             settings=("format", "task"),
         )
@@ -342,13 +349,15 @@ def uniform_softmax(model: Weights, format_name: str) -> tuple[Weights, tuple[st
     )
     if config.softmax is not None:
         raise BadConfig(
-            f"attention is a {config.attention_kind}; only constant attention is written so far. Use format=quadlens",
+            f"attention is a {config.attention_kind}; only constant attention is written so far. "
+            "Use format=quadlens",
             settings=("format",),
         )
     if len(set(config.attention)) != 1:
         raise BadConfig(
             f"attention {', '.join(f'{x:.6g}' for x in config.attention)} is not uniform; "
-            f"{format_name} can only express equal weights on all positions. Use format=onnx or quadlens",
+            f"{format_name} can only express equal weights on all positions. Use format=onnx or "
+            "quadlens",
             settings=("format",),
         )
     if config.read_position != len(config.attention) - 1:

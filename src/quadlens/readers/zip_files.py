@@ -99,7 +99,8 @@ def read_torch(content: bytes, source: str) -> Any:
             raise BadFile(f"{source}: storage {key[:80]!r} is read as two types of numbers")
         if not isinstance(count, int) or len(stored.numbers) != count:
             raise BadFile(
-                f"{source}: storage {key[:80]!r} has {len(stored.numbers)} numbers, expected another count"
+                f"{source}: storage {key[:80]!r} has {len(stored.numbers)} numbers, expected "
+                "another count"
             )
         return stored
 
@@ -117,7 +118,8 @@ def zip_records(content: bytes, source: str) -> dict[str, bytes]:
     # entries.
     if content.count(b"PK\x01\x02") > 2 * MAX_RECORDS:
         raise BadFile(
-            f"{source}: more than {2 * MAX_RECORDS} records in the zip; at most {MAX_RECORDS} are read"
+            f"{source}: more than {2 * MAX_RECORDS} records in the zip; at most {MAX_RECORDS} are "
+            "read"
         )
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -128,11 +130,13 @@ def zip_records(content: bytes, source: str) -> dict[str, bytes]:
                 )
             if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
                 raise BadFile(
-                    f"{source}: a compressed zip, which torch.save and numpy.savez never write; refused"
+                    f"{source}: a compressed zip, which torch.save and numpy.savez never write; "
+                    "refused"
                 )
             if any(entry.file_size != entry.compress_size for entry in entries):
                 raise BadFile(
-                    f"{source}: records whose two sizes differ, though nothing is compressed; refused"
+                    f"{source}: records whose two sizes differ, though nothing is compressed; "
+                    "refused"
                 )
             if sum(entry.file_size for entry in entries) > len(content):
                 raise BadFile(f"{source}: its records claim more bytes than the file has; refused")
@@ -202,7 +206,8 @@ def read_npz(content: bytes, source: str) -> dict[str, np.ndarray]:
     other = [name for name in records if not name.endswith(ARRAY_SUFFIX)]
     if other:
         raise BadFile(
-            f"{source}: a zip of arrays with {other[0][:80]!r} among them; expected names that end in {ARRAY_SUFFIX}"
+            f"{source}: a zip of arrays with {other[0][:80]!r} among them; expected names that end "
+            f"in {ARRAY_SUFFIX}"
         )
     return {
         name.removesuffix(ARRAY_SUFFIX): _array(record, name, source)
@@ -229,11 +234,13 @@ def _array(record: bytes, name: str, source: str) -> np.ndarray:
     content = record[stream.tell() :]
     if dtype.kind not in ARRAY_KINDS or dtype.itemsize > 8 or len(shape) > MAX_DIMENSIONS:
         raise BadFile(
-            f"{source}: {name[:80]} holds {str(dtype)[:40]} in {len(shape)} dimensions; expected numbers"
+            f"{source}: {name[:80]} holds {str(dtype)[:40]} in {len(shape)} dimensions; expected "
+            "numbers"
         )
     if math.prod(shape) * dtype.itemsize != len(content):
         raise BadFile(
-            f"{source}: {name[:80]} has {len(content)} bytes, which its shape does not take; expected others"
+            f"{source}: {name[:80]} has {len(content)} bytes, which its shape does not take; "
+            "expected others"
         )
     array = np.frombuffer(content, dtype=dtype).reshape(shape, order="F" if in_columns else "C")
     return array.astype(dtype.newbyteorder("="), copy=False)

@@ -63,7 +63,8 @@ class LowRank(Marked):
         tokens = parts.take("token_emb.weight", "v", "d")
         if not np.array_equal(tokens, parts.take("lm_head.weight", "v", "d")):
             raise BadFile(
-                f"{checkpoint.source}: lm_head.weight is not token_emb.weight, to which the program ties it"
+                f"{checkpoint.source}: lm_head.weight is not token_emb.weight, to which the "
+                "program ties it"
             )
         task = add_task(PLUS, EQUALS, highest_first=True)
         parts.notes.append("the answer ends after eleven digits, as the published program reads it")
@@ -155,7 +156,8 @@ class Masked(Marked):
         T = len(task.template)
         if parts.width("t") < T:
             raise BadFile(
-                f"{checkpoint.source}: {parts.width('t')} positions; ten digits and their sum take {T}"
+                f"{checkpoint.source}: {parts.width('t')} positions; ten digits and their sum take "
+                f"{T}"
             )
         fixed = fixed[:, :T, :T]
         mask = np.isfinite(fixed)
@@ -165,7 +167,8 @@ class Masked(Marked):
             or np.triu(mask, 1).any()
         ):
             raise BadFile(
-                f"{checkpoint.source}: the fixed part of its scores; expected numbers and -∞, at least one number in "
+                f"{checkpoint.source}: the fixed part of its scores; expected numbers and -∞, at "
+                "least one number in "
                 "each row, none of a later position"
             )
         tokens = parts.take("embed.weight", "v", "d")

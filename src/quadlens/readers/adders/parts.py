@@ -19,7 +19,10 @@ Array = Float[np.ndarray, "..."]
 T = TypeVar("T", bool, int, float, str)
 
 DIGITS = 10
-RESOLVED = "parameters that the program computes from others are computed in float64 from the file's numbers"
+RESOLVED = (
+    "parameters that the program computes from others are computed in float64 from the file's "
+    "numbers"
+)
 
 
 class Parts:
@@ -73,7 +76,8 @@ class Parts:
                 f"{w} = {self._widths[w]}" if w in self._widths else str(w) for w in map(str, shape)
             )
             raise BadFile(
-                f"{self.source}: {name} has shape {array.shape} of {array.dtype}, expected floats ({told})"
+                f"{self.source}: {name} has shape {array.shape} of {array.dtype}, expected floats "
+                f"({told})"
             )
         if finite and not np.isfinite(array).all():
             raise BadFile(
@@ -139,7 +143,8 @@ class Settings:
             value = float(value)
         if type(value) is not type(default):
             raise BadConfig(
-                f"{self._source}: {key} in its config is {type(value).__name__}, expected {type(default).__name__}"
+                f"{self._source}: {key} in its config is {type(value).__name__}, expected "
+                f"{type(default).__name__}"
             )
         return value
 

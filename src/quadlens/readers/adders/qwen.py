@@ -69,7 +69,8 @@ class Qwen(Marked):
         """Its one published program fixes θ = 3 and what is fed; heads are as many as queries have widths of a norm."""
         parts = Parts(checkpoint, RENAMED)
         parts.notes.append(
-            "RoPE with θ = 3, cosines and sines of real angles, halves; eps 1e-6: the published program"
+            "RoPE with θ = 3, cosines and sines of real angles, halves; eps 1e-6: the published "
+            "program"
         )
         return _read(
             parts, hints, self.name, parts.take("embed.weight", DIGITS, "d"), THETA, "halves"
@@ -114,7 +115,8 @@ class TiedQwen(Marked):
         """Read the tensors; the published program fixes θ = 3 and the order of the tokens."""
         parts = Parts(checkpoint, TIED_RENAMED)
         parts.notes.append(
-            "RoPE with θ = 3, cosines and sines of real angles, neighbours; eps 1e-6: the published program"
+            "RoPE with θ = 3, cosines and sines of real angles, neighbours; eps 1e-6: the "
+            "published program"
         )
         return _read(
             parts, hints, self.name, parts.take("embed.weight", DIGITS, "d"), THETA, "pairs"

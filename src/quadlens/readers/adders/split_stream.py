@@ -76,7 +76,8 @@ class MicroAdder(Marked):
         norm_mode = settings.get("norm_mode", "full")
         if norm_mode not in ("full", "shared", "weighted"):
             raise BadConfig(
-                f"{checkpoint.source}: norm_mode is {norm_mode[:40]!r}; quadlens reads full, shared, weighted"
+                f"{checkpoint.source}: norm_mode is {norm_mode[:40]!r}; quadlens reads full, "
+                "shared, weighted"
             )
         parts = Parts(checkpoint, RENAMED)
         parts.drop(COMPUTED_ANEW, "causal_mask", "_pos_sources", "_pos_indices")
@@ -194,7 +195,8 @@ def _spiral(parts: Parts) -> Float[np.ndarray, "ten pos"]:
     angle = 2 * math.pi * i / DIGITS + phase
     if parts.width("pos") < 3:
         raise BadConfig(
-            f"{parts.source}: positions of {parts.width('pos')} numbers; quadlens reads spirals of 3 or more"
+            f"{parts.source}: positions of {parts.width('pos')} numbers; quadlens reads spirals of "
+            "3 or more"
         )
     points = np.zeros((DIGITS, parts.width("pos")))
     points[:, :3] = np.stack([amp * np.cos(angle), amp * np.sin(angle), slope * i + offset], axis=1)
