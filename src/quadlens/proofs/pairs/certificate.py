@@ -301,9 +301,6 @@ def summary(certificate: Certificate) -> dict[str, Any]:
         ),
         "margin_lower_bound": double_below(proof.margin),
         "margin_is_exact": proof.exact,
-        # Of T2, which no strategy proves since there is no `lipschitz`; the key stays for those who
-        # read it.
-        "logit_error_bound": None,
         "terms": {name: double_above(term.bound) for name, term in proof.terms.items()},
         "worst_inputs": {
             name: list(term.worst) for name, term in proof.terms.items() if term.worst is not None

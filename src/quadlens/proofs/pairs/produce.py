@@ -84,13 +84,6 @@ class Auto:
         return proof if proof.complete and cheaper else Brute().prove(anatomy)
 
 
-# What took the place of the strategy `lipschitz`, which bounded every thing that the pizza form
-# neglects by itself.
-INSTEAD = (
-    "bounds of all that a network of few numbers neglects, from norms of the weights upwards, are in "
-    "experiments/noise_bounds.py (page `appendix` of the documentation), and `auto` proves answers"
-)
-
 STRATEGIES: dict[str, Strategy] = {
     strategy.facts.name: strategy
     for strategy in (Brute(), ArcsStrategy(), Moments(), Thin(), Auto())
@@ -122,10 +115,6 @@ def find_strategy(name: str) -> Strategy:
     Raises:
         BadConfig: when there is none.
     """
-    if name == "lipschitz":
-        raise BadConfig(
-            f"strategy 'lipschitz' proved nothing on trained models and is no more: {INSTEAD}"
-        )
     if name == "cells":
         raise BadConfig(
             f"strategy 'cells' is for networks on sequences; this one answers pairs: expected one of "

@@ -441,9 +441,11 @@ def _clusters(results: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _proof(proof: dict[str, Any], seconds: Mapping[str, float]) -> dict[str, Any]:
-    names = ("strategy", "verdict", "certified_inputs", "flops", *PROOF_COLUMNS[:-1])
+    names = ("strategy", "verdict", "certified_inputs", "flops")
     return {
         **{name: proof[name] for name in names},
+        **{name: proof[name] for name in ("margin_lower_bound", "accuracy_lower_bound")},
+        "logit_error_bound": None,  # a column of stored populations; no strategy bounds it
         "seconds": seconds.get(f"certify_{proof['strategy']}"),
     }
 
