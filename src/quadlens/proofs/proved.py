@@ -25,7 +25,7 @@ def program() -> Path:
     Raises:
         BadConfig: when it is not there.
     """
-    built = Path(__file__).parents[2] / "proved" / "build" / PROGRAM
+    built = Path(__file__).parents[3] / "proved" / "build" / PROGRAM
     place = str(built) if built.is_file() else shutil.which(PROGRAM)
     if place is None:
         raise BadConfig(
