@@ -1,142 +1,127 @@
-"""Thermometers of the house: how often each concept is written out.
+"""Thermometers of the house: how often a concept is written out, by the syntax tree.
 
 A number that grows is a door that closes.
 """
 
-import re
+import ast
+import tomllib
+from collections.abc import Callable
+
+from tools.kinds import branches, files, name_of
 
 from places import ROOT
 
 SOURCE = ROOT / "src" / "quadlens"
-FILES = {
-    path.relative_to(SOURCE).as_posix(): path.read_text(encoding="utf-8")
-    for path in SOURCE.rglob("*.py")
+TREES = {
+    path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+    for path in sorted(SOURCE.rglob("*.py"))
 }
-
-# How one can ask for the kind of a network: a transformer, an MLP on one-hot tokens, a network on
-# sequences.
-QUESTION = re.compile(
-    r"(?<!def )\bhas_stream\b|isinstance\([^)]*\b\w*Config\b(?! \|)|\barchitecture\b.{0,4} (==|!=|in \()"
-    r"|\bsteps is (not )?None|(?<!self)\.on_sequences|(?<!def )\bis_collapsed\b"
-    r"|\bis_mlp\b|\bd_model (==|!=|is) (0|None)\b|\b(attention_kind|attends) is|kind_words =="
-    r"|\bmatch .*(config|model|network)"
-    r"|\b(not|if|and|or) [\w.]*config\.(d_model|attention|n_heads)\b(?!\)| ==)|type\([\w.]*config\) (is|==)"
-    r"|\"W_[aEU]\" (not )?in (weights|model|params)\b"
-)
-SWITCHES = {
-    "cli/certify.py": 1,  # other rows are shown
-    "cli/reading.py": 2,  # `evaluate` shows other rows, `explain` has other options
-    "analysis/edit.py": 1,  # a network of tables is rebuilt as one
-    "analysis/logits/algorithm.py": 1,  # gradients by embedding vectors, or by one-hot coordinates
-    "network/study.py": 1,  # the one choice between what is said of pairs and of sequences
-    "network/collapse.py": 1,  # one-hot tokens are no residual stream
-    "readers/onnx_graph.py": 1,  # two graphs
-    "readers/tasks.py": 1,  # which inputs are tried
-    "network/forward.py": 1,  # the same
-    "show/pages/write.py": 1,  # two pages
-    "training/population/analysis.py": 1,  # measures of attention
-    "proofs/pairs/float32.py": 1,  # N of its theorem
-    "proofs/pairs/moments.py": 1,  # weights that are tables themselves
-    "training/device.py": 1,  # by one-hot tokens
-}
+KINDS = tomllib.loads((ROOT / "tests" / "house" / "kinds.toml").read_text(encoding="utf-8"))
 
 
-def found(pattern: str) -> dict[str, int]:
-    """File → how many lines have the pattern."""
-    counts = {
-        name: sum(bool(re.search(pattern, line)) for line in text.splitlines())
-        for name, text in FILES.items()
-    }
-    return {name: count for name, count in counts.items() if count}
+def having(question: Callable[[ast.AST], bool]) -> set[str]:
+    """Return the files in which a node is what is asked for."""
+    return {name for name, tree in TREES.items() if any(map(question, ast.walk(tree)))}
 
 
-def switches() -> dict[str, int]:
-    """File → how many of its lines ask for the kind of a network."""
-    counts = {
-        name: sum(bool(QUESTION.search(line)) for line in text.splitlines())
-        for name, text in FILES.items()
-    }
-    return {name: count for name, count in counts.items() if count}
+def calls(*names: str) -> set[str]:
+    """Return the files that call a function of one of these names."""
+    return having(lambda node: isinstance(node, ast.Call) and name_of(node.func) in names)
 
 
-def test_switches_over_kinds_of_networks_are_the_known_ones() -> None:
-    """What a new kind of network must be told to; what is particular about a kind is in its classes, in one list each.
+def test_lines_that_branch_on_the_kind_of_network_do_not_grow() -> None:
+    """A file may have as many as tests/house/kinds.toml says; `python tools/kinds.py` counts them.
 
-    These lists are `model/architectures.py` and `training/kinds.py`; a study is made in
-    `anything.py`.
+    Who adds one asks first whether a value could answer: an empty tuple of norms needs no branch.
+    Where lines move from one file to another, the list moves with them and its sum stays.
     """
-    kinds = found(r"isinstance\([^)]*\b(Weights|Tables|FloatTables)\b")
-    # Not a kind of network: what a caller may pass, and floats or other numbers in tables.
-    assert kinds.keys() <= {"anything.py", "proofs/sequences/of_study.py", "network/tables.py"}, (
-        kinds
+    allowed = KINDS["files"]
+    more = {
+        name: len(lines) for name, lines in files().items() if len(lines) > allowed.get(name, 0)
+    }
+    assert more == {}, "more than tests/house/kinds.toml allows; `python tools/kinds.py` lists them"
+    assert sum(allowed.values()) <= KINDS["most"]
+
+
+def test_a_branch_is_seen_by_its_condition_and_not_by_its_words() -> None:
+    """Comments, annotations and arguments are no branches; conditions of every form are."""
+    seen = """
+if config.softmax is None: ...
+x = 1 if not layer.gated else 2
+y = [z for z in zs if z.on_sequences]
+w = config.cyclic is not None and more
+weights.config.need_pairs("why")
+match config:
+    case MLPConfig(): ...
+assert isinstance(config, SequenceConfig)
+"""
+    unseen = (
+        "# if softmax is None\ngated: bool = f(softmax=None, on_sequences=True)\nx = config.gated\n"
     )
-    assert switches() == SWITCHES
-    assert sum(SWITCHES.values()) <= 15
+    assert branches(ast.parse(seen)) == {2, 3, 4, 5, 6, 9}
+    assert branches(ast.parse(unseen)) == set()
 
 
-def test_moments_are_the_proof_strategy_and_those_of_quadrature_rules() -> None:
-    """A run has snapshots.
+def test_few_ask_whether_a_value_is_weights_or_tables() -> None:
+    """No kind of network: what a caller may pass, and the floats or other numbers in tables."""
 
-    What else has moments: AdamW (training/), and "at any moment" in words.
-    """
-    rooms = ("show/explorer/", "cli/", "training/")
-    text = {
-        name
-        for name in found(r"[mM]oment")
-        if name.startswith(rooms) and "/population/" not in name
+    def question(node: ast.AST) -> bool:
+        classes = ("Weights", "Tables", "FloatTables")
+        return (
+            isinstance(node, ast.Call)
+            and name_of(node.func) == "isinstance"
+            and any(name_of(part) in classes for part in ast.walk(node.args[1]))
+        )
+
+    assert having(question) <= {
+        "anything.py",
+        "proofs/sequences/of_study.py",
+        "network/tables.py",
     }
-    assert text <= {
-        *(
-            "training/over_time.py",
-            "analysis/quadrature/rules.py",
-            "cli/reading.py",
-        ),  # the proof, the bound
-        *(f"training/{name}.py" for name in ("config", "outputs", "cpu", "engine", "checkpoint")),
-        *(f"training/{name}.py" for name in ("device", "train")),
-    }, text
-    assert not [
-        path.name
-        for path in (SOURCE / "show" / "explorer" / "assets").iterdir()
-        if "moment" in path.read_text("utf-8")
-    ]
 
 
-def test_the_residual_stream_is_written_out_in_three_places() -> None:
-    """Where values meet W_O: the forward pass, the collapse, and the training step (by hand, and by PyTorch)."""
-    places = {
-        name
-        for name in found(r"@ [^\n]*W_O|W_O[^\n]* @|\"W_O\"\]\)")
-        if not name.startswith("readers/")
-    }
+def test_the_residual_stream_is_written_out_in_few_places() -> None:
+    """Values meet W_O in the forward passes, the collapse, and the training steps."""
+
+    def question(node: ast.AST) -> bool:
+        return (
+            isinstance(node, ast.BinOp)
+            and isinstance(node.op, ast.MatMult)
+            and any(
+                name_of(part) == "W_O" or getattr(part, "value", None) == "W_O"
+                for side in (node.left, node.right)
+                for part in ast.walk(side)
+            )
+        )
+
+    places = {name for name in having(question) if not name.startswith("readers/")}
     assert places <= {
-        *(
-            "network/forward.py",
-            "network/collapse.py",
-            "training/cpu.py",
-            "training/device.py",
-            "training/sequence.py",
-        ),
-        "network/sequence_forward.py",  # norms and positions; float64, and enclosed for proofs
+        "network/forward.py",
+        "network/collapse.py",
+        "network/sequence_forward.py",
+        "training/cpu.py",
+        "training/device.py",
+        "training/sequence.py",
     }, places
 
 
 def test_one_margin_and_one_fourier_transform() -> None:
-    assert found(r"= -np\.inf|, -np\.inf, axis").keys() <= {"network/margins.py"}
-    assert found(r"np\.fft\.i?rfft\(").keys() == {"analysis/spectrum/fourier.py"}
+    """The right answer is masked with -inf where margins are made, and nowhere else."""
+
+    def masks(node: ast.AST) -> bool:
+        return isinstance(node, ast.Assign) and ast.unparse(node.value) == "-np.inf"
+
+    assert having(masks) <= {"network/margins.py"}
+    assert calls("rfft", "irfft") == {"analysis/spectrum/fourier.py"}
 
 
 def test_one_definition_of_key_frequency() -> None:
     """One per cent of the whole, in one place; who asks says of what."""
-    assert found(r"\bKEY_SHARE\b").keys() <= {
-        "analysis/spectrum/key.py",
-        "show/figures/beyond_waves.py",
-    }  # the caption quotes it
-    assert found(r"\bis_key\(").keys() == {
-        *(
-            "analysis/spectrum/key.py",
-            "analysis/spectrum/cluster.py",
-            "analysis/infinite_width/waves.py",
-            "analysis/explanation/overview.py",
-        ),
-        "show/figures/beyond_waves.py",
+    drawn = "show/figures/beyond_waves.py"  # its caption quotes the share
+    assert having(lambda node: name_of(node) == "KEY_SHARE") == {"analysis/spectrum/key.py", drawn}
+    assert calls("is_key") == {
+        "analysis/spectrum/cluster.py",
+        "analysis/infinite_width/waves.py",
+        "analysis/explanation/overview.py",
+        drawn,
     }
