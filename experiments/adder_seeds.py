@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from quadlens.network import load
 from quadlens.base.numbers import at_least, at_most
+from quadlens.network import load
 from quadlens.proofs.sequences.certificate import certify_sequence
 
 DATA = Path(__file__).parent / "data" / "adder_seeds.csv"

@@ -36,11 +36,11 @@ from typing import Any
 import numpy as np
 
 from quadlens.base.errors import BadFile
-from quadlens.readers.registry import checkpoints_in
+from quadlens.base.numbers import at_least, at_most
 from quadlens.network.native import load_file
 from quadlens.network.sequence_forward import answered_right, sequence_config
 from quadlens.network.sequence_task import expand
-from quadlens.base.numbers import at_least, at_most
+from quadlens.readers.registry import checkpoints_in
 
 FACTS = Path(__file__).with_suffix(".toml")
 DATA = Path(__file__).parent / "data" / "adders.csv"

@@ -19,8 +19,8 @@ from scipy import stats
 
 from data import Measured, measured_models
 from few_neurons import finding, of_measured, paired_share
-from quadlens.show.figures.style import style
 from quadlens.base.numbers import at_least, at_most
+from quadlens.show.figures.style import style
 
 HERE = Path(__file__).parent
 BASELINE = 8 / (3 * np.pi)
@@ -334,7 +334,7 @@ def doubled_keys() -> tuple[str, Any]:
             joint.append(one.values["lens"]["r2"]["joint"] - one.values["lens"]["r2"]["shared"])
     pick = lambda values, flags, wanted: [
         x for x, flag in zip(values, flags, strict=True) if flag == wanted
-    ]  # noqa: E731
+    ]
     counted = most(
         "2c", "E_joint at most half of the exact error in rough chained clusters", halves
     )

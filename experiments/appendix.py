@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from beyond_the_paper import failing
-from data import measured_models
 from matplotlib.figure import Figure
 
+from beyond_the_paper import failing
+from data import measured_models
+from quadlens.base.numbers import at_least, at_most, decimals
+from quadlens.base.table import Table
+from quadlens.proofs.pairs.thin_cost import saved_by_words
 from quadlens.show.figures.canvas import canvas
 from quadlens.show.figures.style import write_figures
-from quadlens.base.numbers import at_least, at_most, decimals
 from quadlens.training.population.dataset import lens_values
-from quadlens.proofs.pairs.thin_cost import saved_by_words
-from quadlens.base.table import Table
 
 BLOCK = re.compile(r"<!-- table: (\S+) -->\n.*?<!-- end of table -->", re.DOTALL)
 QUANTILES = (0.0, 0.1, 0.5, 0.9, 1.0)

@@ -15,26 +15,26 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ladder import Rung, ladder
 from matplotlib.figure import Figure
+
+from ladder import Rung, ladder
 from noise_bounds import LINEAR, SLOPES, bounds, linear_rows
 from noise_bounds import Row as BoundRow
 from noise_terms import Expansion, expand
-
+from quadlens.analysis.parameterisation import parameterise
+from quadlens.analysis.spectrum.anatomy import Anatomy
 from quadlens.base.errors import QuadlensError
-from quadlens.show.figures.canvas import canvas
-from quadlens.show.figures.style import write_figures
+from quadlens.base.numbers import at_least, at_most, significant
+from quadlens.base.table import Table
 from quadlens.network.bundled import bundled_on_pairs, load
-from quadlens.readers import import_file
-from quadlens.readers.registry import checkpoints_in
 from quadlens.network.handmade import Recipe, build_transformer
 from quadlens.network.weights import Weights
-from quadlens.base.numbers import at_least, at_most, significant
-from quadlens.analysis.parameterisation import parameterise
 from quadlens.proofs.pairs.thin import Thin, ThinHints
 from quadlens.proofs.pairs.thin_cost import saved_by_words, thin_items
-from quadlens.analysis.spectrum.anatomy import Anatomy
-from quadlens.base.table import Table
+from quadlens.readers import import_file
+from quadlens.readers.registry import checkpoints_in
+from quadlens.show.figures.canvas import canvas
+from quadlens.show.figures.style import write_figures
 
 BLOCK = re.compile(r"<!-- table: (\S+) -->\n.*?<!-- end of table -->", re.DOTALL)
 SHOWN = 12

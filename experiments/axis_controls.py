@@ -13,16 +13,16 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-import adders
 import numpy as np
 
+import adders
 import quadlens
-from quadlens.readers import import_file
-from quadlens.network.weights import Weights
 from quadlens.base.numbers import percent
+from quadlens.network.weights import Weights
 from quadlens.proofs.sequences.axis_controls import axis_controls
 from quadlens.proofs.sequences.explain import axis_of
 from quadlens.proofs.sequences.tables import Network
+from quadlens.readers import import_file
 
 DATA = Path(__file__).parent / "data" / "axis_controls.csv"
 SHARES = ("s_alone", "without_s", "as_drawn", "linear", "lower_sum_shuffled")

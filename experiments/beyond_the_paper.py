@@ -16,13 +16,13 @@ import numpy as np
 import polars as pl
 
 from quadlens.analysis.integration import BROKEN, KEPT, LOST, STANDS_FOR_LOGITS
+from quadlens.analysis.spectrum.harmonics import doubled
 from quadlens.base.numbers import decimals, of_mean_size
+from quadlens.base.table import Table
 from quadlens.training.population.comparison import compare, measured
 from quadlens.training.population.dataset import by_model, inside, read, shipped_path
 from quadlens.training.population.statement import Statement, count_statement, number_statement
 from quadlens.training.population.tables import interval, ours
-from quadlens.analysis.spectrum.harmonics import doubled
-from quadlens.base.table import Table
 
 # Whose median over good pairs is worth knowing though the paper does not say it.
 PAIR_MEDIANS = {

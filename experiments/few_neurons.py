@@ -17,9 +17,9 @@ import polars as pl
 from scipy import stats
 
 from data import Measured, measured_models
-from quadlens.training.population.dataset import read, shipped_path
 from quadlens.analysis.spectrum.harmonics import doubled
 from quadlens.base.table import Table
+from quadlens.training.population.dataset import read, shipped_path
 
 INACCURATE = 0.1
 # A doubled key of the registered score counts as one more key, a tripled key as half of one.

@@ -4,15 +4,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from noise_terms import MATRICES, all_logits
 
-from quadlens.network.margins import leads
-from quadlens.network.tables import FloatTables, Tables
-from quadlens.network.weights import Weights
-from quadlens.base.numbers import at_least, fit
+from noise_terms import MATRICES, all_logits
 from quadlens.analysis.parameterisation.groups import Group, angles, logit_r2
 from quadlens.analysis.parameterisation.network import Parameterised, parameterise
 from quadlens.analysis.spectrum.anatomy import Anatomy
+from quadlens.base.numbers import at_least, fit
+from quadlens.network.margins import leads
+from quadlens.network.tables import FloatTables, Tables
+from quadlens.network.weights import Weights
 
 # Evenly spread neurons that stand for an integral.
 NODES = 1024

@@ -29,9 +29,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
+
 from noise_norms import SLACK, Chain, Matrix, Multiplied, Names, Way, basis
 from noise_terms import ByNoise, Logits, Parts, all_logits, check_pair, expand, parts_of
-
 from quadlens.base.display import Displayed
 from quadlens.base.errors import BadConfig
 from quadlens.network.activation import apply_activation

@@ -23,8 +23,8 @@ from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
-from noise_terms import PASSING, READ, WRITTEN
 
+from noise_terms import PASSING, READ, WRITTEN
 from quadlens.network.weights import Weights
 
 # More, relative to the norms of the factors, than float64 loses in sums of up to 2^20 terms and

@@ -8,8 +8,8 @@ is not measured is empty. The models are of the same seeds and settings, not the
 """
 
 import polars as pl
-from data import measured_models
 
+from data import measured_models
 from quadlens.training.population.dataset import lens_schema, lens_values, schema, shipped_path
 
 

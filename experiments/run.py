@@ -27,23 +27,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+import quadlens
 from data import read
 from ladder import ladder
 from noise_bounds import bounds as term_bounds
 from product_waves import added_products, measured, plane_of, product_part
-
-import quadlens
-from quadlens.analysis.spectrum.of_study import no_waves
 from quadlens.analysis.infinite_width.inputs import inputs_of
 from quadlens.analysis.infinite_width.swap import swap_activations
 from quadlens.analysis.infinite_width.waves import plane_spectrum
 from quadlens.analysis.logits.algorithm import algorithm_measures, right_logits
-from quadlens.network.tables import FloatTables
 from quadlens.analysis.parameterisation import parameterise
-from quadlens.proofs.pairs.certificate import summary
 from quadlens.analysis.quadrature.views import to_json as bounds_to_json
+from quadlens.analysis.spectrum.of_study import no_waves
 from quadlens.base.schema import plain
 from quadlens.network.study import Study, study_of
+from quadlens.network.tables import FloatTables
+from quadlens.proofs.pairs.certificate import summary
 from quadlens.training.config import load_config
 from quadlens.training.outputs import snapshot_epochs
 from quadlens.training.train import Hooks, train

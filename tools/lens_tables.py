@@ -32,7 +32,6 @@ from quadlens.readers import Hints, import_file
 from quadlens.readers.registry import checkpoints_in
 from quadlens.show.figures.style import FREQUENCY_COLOURS, style, write_figures
 from quadlens.training.population.analysis import attention_measures
-from quadlens.training.population.attention import read
 from quadlens.training.population.store import Store
 
 if TYPE_CHECKING:
@@ -321,12 +320,13 @@ TABLES: dict[str, Callable[[Sequence[Row]], Table]] = {
 
 def rows_of_sweep(directory: Path, known: dict[str, Row]) -> Iterable[Row]:
     """Every finished model of a sweep of attention rates that is not known yet."""
-    for one in read(directory).to_dicts():
-        name = f"{SWEPT}{one['initial_rule']}, {one['attention_rate']:g}, {one['seed']}"
+    store = Store(directory)
+    configs = [store.finished(run_id).read_manifest().config for run_id in store.run_ids()]
+    for one in sorted(configs, key=lambda one: (one.initial_rule, one.attention_rate, one.seed)):
+        name = f"{SWEPT}{one.initial_rule}, {one.attention_rate:g}, {one.seed}"
         if name not in known:
-            yield row_of(
-                study_of(Store(directory).finished(one["run_id"]).path / "model.safetensors"), name
-            )
+            model = store.finished(one.run_id()).path / "model.safetensors"
+            yield row_of(study_of(model), name)
 
 
 def rows_of(

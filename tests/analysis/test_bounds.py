@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+import quadlens
 from noise_bounds import Bounded, bounds
 from noise_norms import basis, bound_operator
 from noise_terms import MATRICES, PASSING, READ, WRITTEN, multiplied_out
-
-import quadlens
 from quadlens.base.errors import BadConfig
 from quadlens.network import Config, Weights
 from quadlens.network.collapse import collapse

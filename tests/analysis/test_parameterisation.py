@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ladder import formula
-from noise_terms import all_logits, expand, terms_of
 
 import quadlens
 from cli_runner import quadlens as command
+from ladder import formula
+from noise_terms import all_logits, expand, terms_of
 from places import ROOT
 from quadlens.analysis.parameterisation.groups import fit_groups, logit_r2
 from quadlens.analysis.spectrum.anatomy import Anatomy

@@ -20,7 +20,6 @@ from matplotlib.patches import Rectangle, StepPatch
 from rich.console import Console
 
 import quadlens as quadlens_package
-from cli_runner import quadlens as quadlens_cli
 from places import ROOT
 from quadlens.analysis import published
 from quadlens.analysis.published import read_population, read_published
@@ -37,7 +36,7 @@ from quadlens.show.figures.population_sweep import (
     draw_comparison,
     draw_key_frequencies,
 )
-from quadlens.training.population import attention, dataset, zhong
+from quadlens.training.population import dataset
 from quadlens.training.population.comparison import (
     FOUR_ERRORS,
     Comparison,
@@ -654,75 +653,3 @@ def test_documented_queries_run(
     monkeypatch.chdir(tmp_path)
     for block in blocks:
         exec(compile(block, "docs/population.md", "exec"), {})
-
-
-def test_attention_rates_beside_the_published_ones(tmp_path: Path) -> None:
-    words = (
-        "--p",
-        "11",
-        "--d-mlp",
-        "24",
-        "--d-model",
-        "12",
-        "--n-heads",
-        "2",
-        "--d-head",
-        "6",
-        "--epochs",
-        "60",
-    )
-    where = (
-        "--seeds",
-        "0:1",
-        "--processes",
-        "1",
-        "--strategies",
-        "moments",
-        "-o",
-        str(tmp_path / "rates"),
-        "-q",
-    )
-    made = quadlens_cli("sweep", "--preset", "zhong", *words, "--attention-rate", "0,0.5", *where)
-    assert made.code == 0, made.err
-    for place in (tmp_path / "rates", tmp_path / "rates" / "attention.parquet"):
-        command = ("population", str(place), "--dataset", "attention")
-        value = quadlens_cli(*command, "--json", "--figures", str(tmp_path / "figures")).document
-        assert [row["attention_rate"] for row in value["rows"]] == [0.0, 0.5]
-        assert all(-1 <= row["gradient_symmetricity"] <= 1 for row in value["rows"])
-        assert value["rows"][0]["product_share"] == pytest.approx(0, abs=1e-12)
-        assert [row["measure"] for row in value["verdicts"]] == list(zhong.MEASURES)
-    assert (tmp_path / "figures" / "population-attention-rate.svg").is_file()
-    assert "gradient symmetricity" in quadlens_cli(*command, "--markdown").out
-    other = ("--initial-rule", "gpt2", "--initial-scale", "0.8")
-    made = quadlens_cli(
-        "sweep", "--preset", "zhong", *words, *other, "--attention-rate", "0.5", *where
-    )
-    assert made.code == 0, made.err
-    value = quadlens_cli(
-        "population", str(tmp_path / "rates"), "--dataset", "attention", "--json"
-    ).document
-    assert [(row["initial_rule"], row["attention_rate"]) for row in value["rows"]] == [
-        ("gpt2", 0.5), ("zhong", 0.0), ("zhong", 0.5)
-    ]  # fmt: skip
-    assert [(row["initial_rule"], row["models"]) for row in value["verdicts"]] == 3 * [
-        ("gpt2", 1)
-    ] + 3 * [("zhong", 2)]
-
-
-def test_attention_rates_from_before_there_was_a_choice_of_initial_weights(tmp_path: Path) -> None:
-    shipped = attention.read(None)
-    shipped.drop("initial_rule").write_parquet(tmp_path / "attention.parquet")
-    assert set(attention.read(tmp_path / "attention.parquet")["initial_rule"]) == {"gpt2"}
-
-
-def test_published_attention_rates_are_all_there() -> None:
-    assert sum(one.runs for one in zhong.published()) == 2373
-    assert all(list(one.quantiles[name]) == sorted(one.quantiles[name]) for one in zhong.published()
-               for name in zhong.MEASURES)  # fmt: skip
-
-
-def test_the_shipped_attention_rates_are_all_accurate_and_proved() -> None:
-    shipped = attention.read(None)
-    assert shipped["attention_rate"].n_unique() == 21
-    assert (shipped["correct"] == shipped["inputs"]).all()
-    assert (shipped["certified_inputs"] == shipped["inputs"]).all()

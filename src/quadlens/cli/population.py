@@ -12,7 +12,6 @@ from quadlens.cli.output import Output
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from rich.console import Console
 
 
 # The checker's time per certificate.
@@ -28,12 +27,6 @@ def command(
             help="A sweep's directory, or its population.parquet; else what is shipped.",
         ),
     ] = None,
-    kind: Annotated[
-        Literal["paper", "attention"],
-        typer.Option(
-            "--dataset", help="The paper's models, or attention rates beside Zhong et al.'s."
-        ),
-    ] = "paper",
     where: Annotated[
         list[str] | None,
         typer.Option(
@@ -88,13 +81,6 @@ def command(
     _check_flags(by, by_model, figures, format, markdown, out.json)
     if figures is not None:
         check_directory(figures)
-    if kind == "attention":
-        if by is not None or by_model or verify:
-            raise BadConfig(
-                "--dataset attention has a table of its own; leave out --by, --by-model and --verify"
-            )
-        _attention(directory, where or [], figures, format or "svg", markdown, out)
-        return
     if verify:
         _verify(directory or dataset.shipped_path(), out)
         return
@@ -141,37 +127,6 @@ def command(
         {**comparison.to_dict(), "figures": written},
         lambda console: tables.render(comparison, console),
     )
-
-
-def _attention(
-    directory: Path | None,
-    where: list[str],
-    figures: Path | None,
-    formats: str,
-    markdown: bool,
-    out: Output,
-) -> None:
-    """`--dataset attention`: Zhong et al.'s measures, the lens and proofs over the attention rate."""
-    from quadlens.training.population import attention
-    from quadlens.training.population.dataset import filter_models
-
-    comparison = attention.RateComparison(filter_models(attention.read(directory), where))
-    written = []
-    if figures is not None:
-        from quadlens.show.figures.population_sweep import draw_by_rate
-
-        written = _write(
-            [("population-attention-rate", draw_by_rate(comparison.frame))], figures, formats, out
-        )
-    if markdown:
-        sys.stdout.write("\n\n".join(table.to_markdown() for table in comparison.tables()) + "\n")
-        return
-
-    def render(console: "Console") -> None:
-        for table in comparison.tables():
-            table.print(console)
-
-    out.emit({**comparison.to_dict(), "figures": written}, render)
 
 
 def _verify(path: Path, out: Output) -> None:

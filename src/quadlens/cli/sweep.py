@@ -193,7 +193,7 @@ def run(
     out: Output,
 ) -> "SweepReport":
     """Sweep with progress on stderr, then rebuild the dataset, also when stopped."""
-    from quadlens.training.population import attention, dataset
+    from quadlens.training.population import dataset
     from quadlens.training.population.store import Store
     from quadlens.training.population.sweep import sweep
 
@@ -213,7 +213,6 @@ def run(
         )
     if strategies:
         dataset.rebuild(Store(output))
-        attention.rebuild(Store(output))
     if report.left:
         out.note("stopped; finished models are whole. Run the same command again to resume")
     return report

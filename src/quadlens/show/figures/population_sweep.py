@@ -10,10 +10,8 @@ from quadlens.proofs.pairs.produce import STRATEGIES
 from quadlens.show.figures.bars import draw_counts, draw_histogram
 from quadlens.show.figures.canvas import canvas
 from quadlens.show.figures.style import CONCEPT_COLOURS, FREQUENCY_COLOURS
-from quadlens.training.population.zhong import published
 
 if TYPE_CHECKING:
-    import polars
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -163,66 +161,6 @@ def draw_by_p(rows: Sequence[dict[str, Any]]) -> "Figure":
         for axis in (frequencies, errors, costs):
             axis.set(xlabel="modulus p", xlim=(-0.6, len(moduli) - 0.4))
             axis.set_xticks(range(len(moduli)), [str(p) for p in moduli])
-        return drawn.figure
-
-
-def draw_by_rate(frame: "polars.DataFrame") -> "Figure":
-    """Four panels over the attention rate, a dot per model; the grey band is what Zhong et al. published (10 – 90 %).
-
-    Models whose initial weights have the sizes of Zhong et al. are filled dots, others circles.
-
-    Args:
-        frame: As `population.attention.read` gives it.
-    """
-    bins = published()
-    with canvas(None, (9.2, 5.6), 4, columns=2) as drawn:
-        panels = drawn.axes
-        names = ("gradient_symmetricity", "distance_irrelevance", "symmetric_part", "cost_share")
-        words = (
-            "gradient symmetricity",
-            "distance irrelevance",
-            "symmetric part",
-            "proof's operations / brute force",
-        )
-        edges = np.array([*(tenth.low for tenth in bins), 1.0])
-        for axis, name, label in zip(panels, names, words, strict=True):
-            if name in bins[0].quantiles:
-                low, middle, high = (
-                    np.array([tenth.quantiles[name][i] for tenth in bins]) for i in (0, 2, 4)
-                )
-                axis.fill_between(
-                    edges, [*low, low[-1]], [*high, high[-1]], step="post", color="0.85", lw=0
-                )
-                axis.stairs(
-                    middle, edges, color="0.5", lw=1, baseline=None, label="published median"
-                )
-            for (rule,), models in frame.group_by("initial_rule", maintain_order=True):
-                colour, label_of = FREQUENCY_COLOURS[0], f"initial weights {rule}"
-                face = colour if rule == "zhong" else "none"
-                axis.plot(
-                    models["attention_rate"],
-                    models[name],
-                    "o",
-                    color=colour,
-                    mfc=face,
-                    ms=5,
-                    label=label_of,
-                )
-            axis.set(
-                xlabel="attention rate: 0 constant, 1 softmax", ylabel=label, xlim=(-0.03, 1.03)
-            )
-        # Products are a few percent at most, and the lens nearly everything: each on a scale of its
-        # own.
-        panels[2].set(ylim=(min([0.5, *frame["symmetric_part"].drop_nulls()]), 1.01))
-        products, colour = panels[2].twinx(), FREQUENCY_COLOURS[1]
-        products.plot(
-            frame["attention_rate"], 100 * frame["product_share"], "x", color=colour, ms=5
-        )
-        products.set(ylim=(-0.1, max([6.0, *(100 * frame["product_share"].drop_nulls())])))
-        products.set_ylabel("crosses: product share, %", color=colour)
-        products.grid(visible=False)
-        panels[3].set(ylim=(0, None))
-        panels[0].legend(fontsize=8, loc="lower left")
         return drawn.figure
 
 

@@ -1,45 +1,86 @@
-"""The second dataset: one-layer models from constant attention to softmax, beside those that Zhong et al. published.
+"""Attention from constant to softmax: models of one layer beside those of Zhong et al.
 
-Attention is rate · softmax + (1 - rate) on every position, so that rate 0 is constant attention.
+    python experiments/attention_rates.py [DIR] [--figures OUT]   # the tables of docs/population.md
+    python experiments/attention_rates.py DIR --json              # every model and verdict
+    python experiments/attention_rates.py DIR --write             # DIR's models become the kept ones
+
+DIR is a sweep in which attention varies, or a Parquet file of one; without it the kept models are
+shown (`attention/models.parquet`).
+
+Attention is rate · softmax + (1 - rate) on every position, so rate 0 is constant attention.
 Zhong et al. trained 2,373 models of one layer at p = 59, width 128, two tokens of one vocabulary
-("The Clock and the Pizza", arXiv 2306.17844, github.com/fjzzq2002/pizza: result/1l_fixedwidth.csv);
-what is shipped of them are quantiles by tenths of the rate. Initial weights of two sizes are
-compared with them apart: theirs (`initial_rule` zhong) and the usual ones (gpt2).
+("The Clock and the Pizza", arXiv 2306.17844, github.com/fjzzq2002/pizza: result/1l_fixedwidth.csv).
+`attention/published.json` keeps quantiles of them by tenths of the rate. Models are compared apart
+by their initial weights: `zhong` has the sizes of Zhong et al., `gpt2` has the usual ones.
 """
 
+import argparse
 import dataclasses
-import io
 import json
 import math
+import sys
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quadlens.base.atomic import write_atomic
+import numpy as np
+import polars as pl
+
 from quadlens.base.errors import BadFile
 from quadlens.base.numbers import cost, decimals, percent
 from quadlens.base.table import Table
-from quadlens.network.bundled import data_directory
+from quadlens.show.figures.canvas import canvas
+from quadlens.show.figures.style import FREQUENCY_COLOURS, parse_formats, write_figures
+from quadlens.training.population.dataset import filter_models
 from quadlens.training.population.intervals import Z, holm, p_value, wilson
 from quadlens.training.population.statement import Tested
 from quadlens.training.population.store import Store
-from quadlens.training.population.zhong import MEASURES, published
 
 if TYPE_CHECKING:
-    import polars
+    from matplotlib.figure import Figure
 
-SHIPPED = "attention.parquet"
-# Zhong et al.'s three measures, of which there are published values.
+KEPT = Path(__file__).parent / "attention" / "models.parquet"
+PUBLISHED = KEPT.with_name("published.json")
+MEASURES = ("gradient_symmetricity", "distance_irrelevance", "circularity")
+# Measures of which Zhong et al. published no values.
 OURS = ("symmetric_part", "product_share")
 SETTINGS = ("attention_rate", "initial_rule", "p", "epochs", "seed")
 # Between the published quantiles of 10 % and 90 % lie this many of their models.
 CENTRAL_SHARE = 0.8
 
 
-def schema() -> "polars.Schema":
-    """Names and types of the columns: one row per model."""
-    import polars as pl
+@dataclass(frozen=True)
+class PublishedBin:
+    """What Zhong et al. published of the models with rates in one tenth.
 
+    Attributes:
+        low: Where the tenth begins; the last one includes 1.
+        runs: How many models.
+        quantiles: Measure → its quantiles 10, 25, 50, 75 and 90 %.
+    """
+
+    low: float
+    runs: int
+    quantiles: dict[str, tuple[float, ...]]
+
+
+@cache
+def published() -> tuple[PublishedBin, ...]:
+    """Return the published quantiles, by tenths of the rate."""
+    rows = json.loads(PUBLISHED.read_bytes())["bins"]
+    return tuple(
+        PublishedBin(
+            row["attention_rate_from"],
+            row["runs"],
+            {name: tuple(row[f"{name}_q10_25_50_75_90"]) for name in MEASURES},
+        )
+        for row in rows
+    )
+
+
+def schema() -> pl.Schema:
+    """Names and types of the columns: one row per model."""
     columns: dict[str, Any] = {
         "run_id": pl.String,
         "attention_rate": pl.Float64,
@@ -56,13 +97,11 @@ def schema() -> "polars.Schema":
     return pl.Schema(columns)
 
 
-def build(store: Store) -> "polars.DataFrame":
+def build(store: Store) -> pl.DataFrame:
     """Read every model of a sweep that was analysed with these measures, in order of rate and seed.
 
     Of its proofs the one that proves most inputs counts, the cheapest among equals.
     """
-    import polars as pl
-
     rows = []
     for run in (store.finished(run_id) for run_id in store.run_ids()):
         results = run.read_results() if run.analysed else {}
@@ -93,32 +132,18 @@ def build(store: Store) -> "polars.DataFrame":
     )
 
 
-def rebuild(store: Store) -> None:
-    """Write the dataset of a sweep in which attention varies; of any other sweep there is none."""
-    frame = build(store)
-    if frame["attention_rate"].n_unique() > 1:
-        content = io.BytesIO()
-        frame.write_parquet(content, compression="zstd", compression_level=19)
-        write_atomic(store.root / SHIPPED, content.getvalue())
-
-
-def read(path: Path | None) -> "polars.DataFrame":
-    """The dataset in a file, in a sweep's directory, or shipped with the package."""
-    import polars as pl
-
-    path = path or data_directory() / SHIPPED
+def read(path: Path) -> pl.DataFrame:
+    """Read the models of a sweep's directory or of a Parquet file."""
     try:
         frame = build(Store(path)) if path.is_dir() else pl.read_parquet(path)
-        if "initial_rule" not in frame.columns:  # a file from before there was a choice
-            frame = frame.with_columns(initial_rule=pl.lit("gpt2")).select(schema().names())
     except (OSError, KeyError, pl.exceptions.PolarsError) as error:
         raise BadFile(
             f"{path} is not a dataset of attention rates: {str(error).splitlines()[0]}"
         ) from None
     if dict(frame.schema) != dict(schema()) or frame.is_empty():
         raise BadFile(
-            f"{path} is not a dataset of attention rates; make one: sweep with attention_rate=0,0.5,1",
-            settings=("attention_rate",),
+            f"{path} is not a dataset of attention rates; "
+            "make one: quadlens sweep --attention-rate 0,0.5,1 -o DIR"
         )
     return frame
 
@@ -136,7 +161,7 @@ def bin_of(rate: float) -> int:
 class RateComparison:
     """A dataset beside the published models."""
 
-    frame: "polars.DataFrame"
+    frame: pl.DataFrame
 
     def verdicts(self) -> list[dict[str, Any]]:
         """One row per rule of initial weights and measure.
@@ -210,7 +235,7 @@ class RateComparison:
         )
 
 
-def _inside(models: "polars.DataFrame", measure: str) -> int:
+def _inside(models: pl.DataFrame, measure: str) -> int:
     """How many lie between the published 10 % and 90 % quantiles at their rate."""
     bins = published()
     values = zip(models["attention_rate"], models[measure], strict=True)
@@ -220,3 +245,90 @@ def _inside(models: "polars.DataFrame", measure: str) -> int:
         if value is not None
     )
     return sum(q[0] <= value <= q[-1] for q, value in ends)
+
+
+def draw_by_rate(frame: pl.DataFrame) -> "Figure":
+    """Draw four measures over the attention rate, a dot per model.
+
+    The grey band is what Zhong et al. published, from 10 to 90 %. Models whose initial weights have
+    the sizes of Zhong et al. are filled dots, others circles.
+    """
+    bins = published()
+    with canvas(None, (9.2, 5.6), 4, columns=2) as drawn:
+        panels = drawn.axes
+        names = ("gradient_symmetricity", "distance_irrelevance", "symmetric_part", "cost_share")
+        words = (
+            "gradient symmetricity",
+            "distance irrelevance",
+            "symmetric part",
+            "proof's operations / brute force",
+        )
+        edges = np.array([*(tenth.low for tenth in bins), 1.0])
+        for axis, name, label in zip(panels, names, words, strict=True):
+            if name in bins[0].quantiles:
+                low, middle, high = (
+                    np.array([tenth.quantiles[name][i] for tenth in bins]) for i in (0, 2, 4)
+                )
+                axis.fill_between(
+                    edges, [*low, low[-1]], [*high, high[-1]], step="post", color="0.85", lw=0
+                )
+                axis.stairs(
+                    middle, edges, color="0.5", lw=1, baseline=None, label="published median"
+                )
+            for (rule,), models in frame.group_by("initial_rule", maintain_order=True):
+                colour, label_of = FREQUENCY_COLOURS[0], f"initial weights {rule}"
+                face = colour if rule == "zhong" else "none"
+                axis.plot(
+                    models["attention_rate"],
+                    models[name],
+                    "o",
+                    color=colour,
+                    mfc=face,
+                    ms=5,
+                    label=label_of,
+                )
+            axis.set(
+                xlabel="attention rate: 0 constant, 1 softmax", ylabel=label, xlim=(-0.03, 1.03)
+            )
+        # Products are a few percent at most, and the lens nearly everything: each on a scale of its
+        # own.
+        panels[2].set(ylim=(min([0.5, *frame["symmetric_part"].drop_nulls()]), 1.01))
+        products, colour = panels[2].twinx(), FREQUENCY_COLOURS[1]
+        products.plot(
+            frame["attention_rate"], 100 * frame["product_share"], "x", color=colour, ms=5
+        )
+        products.set(ylim=(-0.1, max([6.0, *(100 * frame["product_share"].drop_nulls())])))
+        products.set_ylabel("crosses: product share, %", color=colour)
+        products.grid(visible=False)
+        panels[3].set(ylim=(0, None))
+        panels[0].legend(fontsize=8, loc="lower left")
+        return drawn.figure
+
+
+def main() -> None:
+    """Read the arguments and print the comparison."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("directory", nargs="?", type=Path, default=KEPT, metavar="DIR")
+    parser.add_argument("--where", action="append", default=[], metavar="CONDITION")
+    parser.add_argument("--figures", type=Path, metavar="OUT")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    frame = filter_models(read(options.directory), options.where)
+    if options.write:
+        frame.write_parquet(KEPT, compression="zstd", compression_level=19)
+    comparison = RateComparison(frame)
+    if options.figures is not None:
+        drawn = [("population-attention-rate", draw_by_rate(frame))]
+        for path in write_figures(drawn, options.figures, parse_formats("svg")):
+            print(f"wrote {path}", file=sys.stderr)
+    if options.json:
+        print(json.dumps(comparison.to_dict(), indent=1))
+    else:
+        print("\n\n".join(table.to_markdown() for table in comparison.tables()))
+
+
+if __name__ == "__main__":
+    main()
