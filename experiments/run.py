@@ -31,10 +31,10 @@ import pyarrow.parquet as pq
 import quadlens
 from data import read
 from ladder import ladder
+from lens_swap import swap_activations
 from noise_bounds import bounds as term_bounds
 from product_waves import added_products, measured, plane_of, product_part
 from quadlens.analysis.infinite_width.inputs import inputs_of
-from quadlens.analysis.infinite_width.swap import swap_activations
 from quadlens.analysis.infinite_width.waves import plane_spectrum
 from quadlens.analysis.logits.algorithm import algorithm_measures, right_logits
 from quadlens.analysis.parameterisation import parameterise

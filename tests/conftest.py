@@ -72,7 +72,8 @@ sys.dont_write_bytecode = False
 
 # Before any room is imported: from here on every annotated type and shape is checked at run time.
 jaxtyping.jaxtyped = checked  # type: ignore[assignment]
-install_import_hook(["quadlens", "noise_terms", "noise_norms", "noise_bounds"], "beartype.beartype")
+IN_EXPERIMENTS = ("noise_terms", "noise_norms", "noise_bounds", "lens_exact_error", "lens_swap")
+install_import_hook(["quadlens", *IN_EXPERIMENTS], "beartype.beartype")
 
 settings.register_profile(
     "default",

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quadlens.analysis.infinite_width.of_study import no_lens
-from quadlens.analysis.infinite_width.swap import swap_activations
 from quadlens.base.errors import QuadlensError
 from quadlens.base.table import Table
 from quadlens.network.bundled import bundled_names, bundled_on_pairs
@@ -33,6 +32,9 @@ from quadlens.readers.registry import checkpoints_in
 from quadlens.show.figures.style import FREQUENCY_COLOURS, style, write_figures
 from quadlens.training.population.analysis import attention_measures
 from quadlens.training.population.store import Store
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "experiments"))
+from lens_swap import swap_activations
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,6 +1,7 @@
 """The lens against closed forms, exhaustive sums written out, and public checkpoints."""
 
 import importlib
+import json
 import os
 from pathlib import Path
 
@@ -8,12 +9,14 @@ import numpy as np
 import pytest
 
 import cli_runner
+import lens_exact_error
+import lens_swap
 import quadlens
+from lens_swap import swap_activations
 from places import ROOT
 from quadlens.analysis.infinite_width import Lens, lens
 from quadlens.analysis.infinite_width.inputs import inputs_of
 from quadlens.analysis.infinite_width.parts import take_apart
-from quadlens.analysis.infinite_width.swap import swap_activations
 from quadlens.base.errors import BadConfig
 from quadlens.network.activation import NONLINEARITIES, Activation
 from quadlens.network.tables import FloatTables, Tables
@@ -212,8 +215,8 @@ def test_the_integral_predicts_what_another_activation_does() -> None:
     assert swaps["-|x|"].predicted == 0.0
 
 
-def test_the_command_has_the_keys_and_shows_exact_errors_and_swaps() -> None:
-    document = cli_runner.quadlens("lens", "pizza", "--exact", "--swap", "--json").document
+def test_the_command_has_the_keys() -> None:
+    document = cli_runner.quadlens("lens", "pizza", "--json").document
     assert {"n", "task", "activation", "r2", "answers_right", "clusters", "residual"} <= set(
         document
     )
@@ -241,11 +244,23 @@ def test_the_command_has_the_keys_and_shows_exact_errors_and_swaps() -> None:
     assert {"constant", "sum_waves", "double_waves", "product_waves"} <= set(
         document["clusters"][0]["fourier"]
     )
-    assert [one["k"] for one in document["exact_errors"]] == [5, 9, 11]
-    assert document["exact_errors"][0]["error"]["kind"] == "exact"
-    assert {one["function"] for one in document["swaps"]} >= {"|x|", "x³"}
     run = cli_runner.quadlens("lens", "pizza")
     assert "the shares add up to 1" in run.out
+
+
+def test_the_scripts_have_the_keys_of_the_former_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    lens_exact_error.main(["pizza", "--json"])
+    errors = json.loads(capsys.readouterr().out)["exact_errors"]
+    assert [one["k"] for one in errors] == [5, 9, 11]
+    assert errors[0]["error"]["kind"] == "exact"
+    lens_swap.main(["pizza", "--json"])
+    swaps = json.loads(capsys.readouterr().out)["swaps"]
+    assert {one["function"] for one in swaps} >= {"|x|", "x³"}
+    for script in (lens_exact_error, lens_swap):
+        script.main(["pizza"])
+        assert capsys.readouterr().out.startswith("|")
+        with pytest.raises(SystemExit, match="no_such_model"):
+            script.main(["no_such_model"])
 
 
 @pytest.mark.parametrize(

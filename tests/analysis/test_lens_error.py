@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import quadlens
-from quadlens.analysis.infinite_width.exact_error import (
+from lens_exact_error import (
     Part,
     error_table,
     exact_shared_error,

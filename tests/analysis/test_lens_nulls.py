@@ -7,9 +7,9 @@ import pytest
 
 import cli_runner
 import quadlens
+from lens_exact_error import shared_errors
 from quadlens.analysis.infinite_width import Lens, lens
 from quadlens.analysis.infinite_width.chains import chains_of
-from quadlens.analysis.infinite_width.exact_error import shared_errors
 from quadlens.analysis.integration import Integration
 from quadlens.network.activation import Activation
 from quadlens.network.tables import FloatTables, Tables

@@ -304,7 +304,7 @@ def bounds(
         for chain in chains:
             console.print(
                 f"k = {' → '.join(map(str, chain))}: each is twice the one before, so that these rules need not be "
-                "even one by one; `quadlens lens --exact` reads them together.",
+                "even one by one; `quadlens lens` reads them together.",
                 markup=False,
             )
         if not result.clusters:
@@ -322,49 +322,10 @@ def _from_to(counts: tuple[int, ...]) -> str:
 def lens(
     out: Output,
     model: ModelArgument = "pizza",
-    exact: Annotated[
-        bool,
-        typer.Option(
-            "--exact",
-            help="Also the exact error of each finite sum against its integral (relu, abs).",
-        ),
-    ] = False,
-    swap: Annotated[
-        bool,
-        typer.Option(
-            "--swap", help="Also put other activations in, predicted by the integral and measured."
-        ),
-    ] = False,
 ) -> None:
     """Read the hidden layer as integrals: what the neurons share, what the integral explains, and what is left."""
     from quadlens.analysis.infinite_width.of_study import whole_lens
-    from quadlens.analysis.spectrum.of_study import layer_of
     from quadlens.network.study import study_of
 
-    study = study_of(model)
-    found = study.once(whole_lens)
-    value: dict[str, Any] = {"model": model, **found.to_dict()}
-    extra = []
-    if exact:
-        from quadlens.analysis.infinite_width.exact_error import error_table, shared_errors
-
-        with out.step_line(PATIENCE) as step:
-            errors = shared_errors(
-                found, lambda done, total: step(f"exact error {done + 1}/{total}")
-            )
-        value["exact_errors"] = [error.to_dict() for error in errors]
-        extra.append(error_table(errors))
-    if swap:
-        from quadlens.analysis.infinite_width.swap import swap_activations, swap_table
-
-        swaps = swap_activations(layer_of(study))
-        value["swaps"] = [vars(swapped) for swapped in swaps]
-        extra.append(swap_table(swaps))
-
-    def render(console: "Console") -> None:
-        found.render(console)
-        for table in extra:
-            console.print()
-            table.print(console)
-
-    out.emit(value, render)
+    found = study_of(model).once(whole_lens)
+    out.emit({"model": model, **found.to_dict()}, found.render)

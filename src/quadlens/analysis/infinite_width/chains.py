@@ -55,7 +55,7 @@ def read_jointly(parts: Parts, chains: tuple[tuple[int, ...], ...]) -> Amplitude
         if k not in chained or is_short(cluster):
             total[..., k] += over_inputs(cluster, reading.theory)
             continue
-        total[..., k] += _tilted(reading, 2)
+        total[..., k] += sum_with_moments(reading, 2)
         target = doubled(k, n)
         if target in (0, k):
             continue
@@ -63,26 +63,19 @@ def read_jointly(parts: Parts, chains: tuple[tuple[int, ...], ...]) -> Amplitude
         written = written if 2 * k % n == target else written.conj()
         ideal = cluster.omega * np.exp(4j * cluster.phi)
         B = complex((written * ideal.conj()).sum() / np.square(cluster.omega).sum())
-        at_double = B * _tilted(reading, 4)
+        at_double = B * sum_with_moments(reading, 4)
         total[..., target] += at_double if 2 * k % n == target else at_double.conj()
     return total
 
 
-def joint_error(reading: ClusterReading) -> float:
-    """Worst case over all inputs of a rule against the sum with its moments, over the integral's mean size."""
-    finite = reading.rule.sums(reading.cluster.phi, reading.rule.w[:, None])[..., 0]
-    size = float(np.abs(reading.theory).mean())
-    return float(np.abs(finite - _tilted(reading, 2)).max()) / size if size > 0 else 0.0
-
-
-def _tilted(reading: ClusterReading, written: int) -> Complex[np.ndarray, "n n"]:
-    """Σ_m μ_{q+m} s_m(d) e^{imθ} for neurons that write at q times their phase, [a, b]."""
+def sum_with_moments(reading: ClusterReading, order: int) -> Complex[np.ndarray, "n n"]:
+    """Return Σ_m μ_{q+m} s_m(d) e^{imθ}, [a, b], for neurons that write at q times their phase."""
     rule, theta = reading.rule, angles(reading.cluster)
     total = np.zeros((len(theta), len(theta)), dtype=complex)
     for m in range(-WAVES, WAVES + 1):
-        if abs(written + m) <= MOMENTS:
+        if abs(order + m) <= MOMENTS:
             total += (
-                rule.moment(written + m)
+                rule.moment(order + m)
                 * by_difference(rule.harmonics[:, m])
                 * np.exp(1j * m * theta)
             )

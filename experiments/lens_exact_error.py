@@ -1,4 +1,9 @@
-"""The exact worst case over all inputs and any c of a cluster's finite sum against its shared function's integral.
+"""How far are the lens's finite sums from their integrals? The exact worst case over all inputs.
+
+    python experiments/lens_exact_error.py MODEL           # one row per cluster (relu, abs)
+    python experiments/lens_exact_error.py MODEL --json
+
+The error of a cluster's sum against the integral of its shared function, for any c, is
 
     E(r, b) = Σ_i w_i σ(g_r(θ_b + φ_i)) e^{iψ_i} - e^{-2iθ_b} ∫ σ(g_r(θ)) e^{2iθ} dθ,   g_r(θ) = Re Σ_m F_m[r] e^{imθ}
 
@@ -10,17 +15,20 @@ wrong zero can only change the integral by 2π · 2η. Finite sums are added up 
 cost is rows · n · d (degree + 1): no running sums, unlike degree 1 without a constant.
 """
 
+import argparse
+import json
 import math
-from collections.abc import Callable
+import sys
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Complex, Float, Int
 
-from quadlens.analysis.infinite_width.chains import joint_error
+from quadlens.analysis.infinite_width.chains import sum_with_moments
 from quadlens.analysis.infinite_width.integral import is_short
 from quadlens.analysis.infinite_width.lens import Lens
+from quadlens.analysis.infinite_width.of_study import lens
 from quadlens.analysis.infinite_width.parts import ClusterReading
 from quadlens.analysis.quadrature.balls import PRECISION
 from quadlens.analysis.quadrature.claims import (
@@ -35,7 +43,7 @@ from quadlens.analysis.quadrature.claims import (
 )
 from quadlens.analysis.quadrature.expi import UNIT, expi
 from quadlens.analysis.quadrature.scheme import Scheme, products_of, reduced
-from quadlens.base.errors import BadConfig, WrongArgument
+from quadlens.base.errors import BadConfig, QuadlensError, WrongArgument
 from quadlens.base.numbers import decimals, precision
 from quadlens.base.table import Table
 
@@ -59,7 +67,9 @@ def exact_shared_error(
     part: Part = "relu",
     with_psi: bool = False,
 ) -> Exact:
-    """Largest |E(r, b)| over all rows and all b: any c, since a modulus is the worst case over the angle kwc.
+    """Enclose the largest |E(r, b)| over all rows r and all b.
+
+    It holds for any c, since a modulus is the worst case over the angle kwc.
 
     Args:
         scheme: Nodes φ, values ψ and weights.
@@ -131,7 +141,6 @@ class SharedError:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
         relative = None if self.relative is None else self.relative.value
         return {
             "k": self.k,
@@ -142,7 +151,7 @@ class SharedError:
 
 
 def shared_error(reading: ClusterReading, part: Part, chained: bool = False) -> SharedError:
-    """The exact worst case for a cluster's own shared function; with what its moments leave, if it is in a chain.
+    """Enclose the error of a cluster, and compute what its moments leave of it in a chain.
 
     Raises:
         NotAScheme: when the cluster is no quadrature rule.
@@ -156,25 +165,19 @@ def shared_error(reading: ClusterReading, part: Part, chained: bool = False) -> 
         / float((cluster.rho * cluster.omega).sum())
     )
     error = exact_shared_error(scheme, reading.shared.F, part, with_psi=True)
-    return SharedError(cluster.k, error, baseline, joint_error(reading) if chained else None)
+    return SharedError(cluster.k, error, baseline, _joint_error(reading) if chained else None)
 
 
-def shared_errors(
-    lens: Lens, progress: Callable[[int, int], None] = lambda done, total: None
-) -> tuple[SharedError, ...]:
-    """The exact error of every cluster that is a quadrature rule.
-
-    Args:
-        lens: The lens.
-        progress: Called before each cluster with how many are done and how many there are.
+def shared_errors(lens: Lens) -> tuple[SharedError, ...]:
+    """Enclose the error of every cluster that is a quadrature rule.
 
     Raises:
         BadConfig: for an activation that is not linear on each side of 0.
     """
     if lens.activation not in ("relu", "abs"):
         raise BadConfig(
-            f"this model's activation is {lens.activation!r}; the exact error is known for relu and abs, whose "
-            "integrals have a closed form between the zeros of the shared function"
+            f"this model's activation is {lens.activation!r}; the exact error is known for relu and "
+            "abs, whose integrals have a closed form between the zeros of the shared function"
         )
     part: Part = "relu" if lens.activation == "relu" else "abs"
     rules = [
@@ -183,23 +186,22 @@ def shared_errors(
         if cluster.neurons > 1 and 2 * cluster.k != lens.n
     ]
     chained, errors = {k for chain in lens.chains for k in chain}, []
-    for done, reading in enumerate(rules):
-        progress(done, len(rules))
+    for reading in rules:
         in_chain = reading.cluster.k in chained and not is_short(reading.cluster)
         errors.append(shared_error(reading, part, in_chain))
     return tuple(errors)
 
 
 def error_table(errors: tuple[SharedError, ...]) -> Table:
-    """One row per cluster."""
+    """Make a table with one row per cluster."""
     relative = [None if x.relative is None else x.relative.value for x in errors]
     rows = [
         [str(x.k), shown(x.error, 4), decimals(share, 4), decimals(x.joint, 4)]
         for x, share in zip(errors, relative, strict=True)
     ]
     caption = (
-        "= worst case over all a, b and any c, proved; ≈ over the integral's mean size; in a chain of doubled keys, "
-        "what is left of that when the moments of the nodes are kept."
+        "= worst case over all a, b and any c, proved; ≈ over the integral's mean size; in a chain "
+        "of doubled keys, what is left of that when the moments of the nodes are kept."
     )
     return Table(
         "Finite sum against the shared function's integral",
@@ -209,19 +211,26 @@ def error_table(errors: tuple[SharedError, ...]) -> Table:
     )
 
 
+def _joint_error(reading: ClusterReading) -> float:
+    """Return a rule's error against the sum with its moments, over the integral's mean size."""
+    finite = reading.rule.sums(reading.cluster.phi, reading.rule.w[:, None])[..., 0]
+    size = float(np.abs(reading.theory).mean())
+    return float(np.abs(finite - sum_with_moments(reading, 2)).max()) / size if size > 0 else 0.0
+
+
 def _apply(part: Part, x: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
     return np.abs(x) if part == "abs" else np.maximum(x, 0.0)
 
 
 def _at_least(x: Float[np.ndarray, " rows"]) -> Float[np.ndarray, " rows"]:
-    """Not below the true sum, whatever rounding did."""
+    """Return numbers that are not below the true sums, whatever rounding did."""
     return x * (1 + 2.0**-30) + 1e-300
 
 
 def _real_sum(
     F: Complex[np.ndarray, "charges ..."], z: Complex[np.ndarray, "*shape"]
 ) -> Float[np.ndarray, "*shape"]:
-    """Re Σ_m F_m z^m, powers by multiplication."""
+    """Return Re Σ_m F_m z^m, powers by multiplication."""
     power = np.ones_like(z)
     total = np.broadcast_to(F[0].real, z.shape).copy()
     for coefficient in F[1:]:
@@ -233,7 +242,7 @@ def _real_sum(
 def _integrals(
     F: Complex[np.ndarray, "charges rows"], size: Float[np.ndarray, " rows"], part: Part
 ) -> tuple[Complex[np.ndarray, " rows"], Float[np.ndarray, " rows"]]:
-    """∫ σ(g_r) e^{2iθ} dθ over a turn for every row, and how far each may be from the truth."""
+    """Return ∫ σ(g_r) e^{2iθ} dθ over a turn for every row, and how far each may be off."""
     rows = F.shape[1]
     edges = [_zeros(F[:, r]) for r in range(rows)]
     # Arcs from -π to π, cut at the zeros; the sign of each from its middle.
@@ -253,7 +262,7 @@ def _integrals(
 
 
 def _zeros(F: Complex[np.ndarray, " charges"]) -> Float[np.ndarray, " edges"]:
-    """-π, the zeros of Re Σ F_m e^{imθ} as well as floats have them, π: in order, each once."""
+    """Return -π, the zeros of Re Σ F_m e^{imθ} as floats have them, and π: sorted, each once."""
     # z^M (Σ F_m z^m + Σ conj(F_m) z^-m), coefficients from the highest power down.
     coefficients = np.concatenate([F[:0:-1], [2 * F[0].real], F[1:].conj()])
     roots = np.roots(coefficients) if np.abs(F[1:]).max(initial=0.0) > 0 else np.zeros(0)
@@ -274,7 +283,7 @@ def _eta(
     high: Float[np.ndarray, " arcs"],
     sign: Float[np.ndarray, " arcs"],
 ) -> Float[np.ndarray, " rows"]:
-    """For each row an η with sign · g ≥ -η on all its arcs, proved.
+    """Prove for each row an η with sign · g ≥ -η on all its arcs.
 
     On a cell of centre c and half-width v: sign · g ≥ sign · g(c) - |g'(c)| v - (v²/2) Σ m²|F_m|.
     Cells for which that is not above -TOLERANCE · size are halved.
@@ -313,29 +322,33 @@ def _signed_integral(
     sign: Float[np.ndarray, " arcs"],
     part: Part,
 ) -> tuple[complex, float]:
-    """Σ over arcs of weight · ∫ g e^{2iθ} dθ in ball arithmetic: its middle, and how far the truth may be from it."""
+    """Enclose Σ over arcs of weight · ∫ g e^{2iθ} dθ in ball arithmetic.
+
+    Returns:
+        The middle, and how far the truth may be from it.
+    """
     from flint import acb, arb
 
     with precision(PRECISION):
-        at = [_antiderivative(F, acb(x)) for x in _ends(edges)]
+        values = [_antiderivative(F, acb(x)) for x in _edges_as_balls(edges)]
         total = acb(0)
-        for index, side in enumerate(sign.tolist()):
-            weight = side if part == "abs" else max(side, 0.0)
-            total += acb(weight) * (at[index + 1] - at[index])
+        for index, arc_sign in enumerate(sign.tolist()):
+            weight = arc_sign if part == "abs" else max(arc_sign, 0.0)
+            total += acb(weight) * (values[index + 1] - values[index])
         middle = complex(float(total.real.mid()), float(total.imag.mid()))
         away = abs(total - acb(middle.real, middle.imag))
         return middle, math.nextafter(float(arb(away).upper()), math.inf)
 
 
-def _ends(edges: Float[np.ndarray, " edges"]) -> list[Any]:
-    """The edges as balls; the first and last are ±π themselves."""
+def _edges_as_balls(edges: Float[np.ndarray, " edges"]) -> list[Any]:
+    """Return the edges as balls; the first and last are ±π themselves."""
     from flint import arb
 
     return [-arb.pi(), *(arb(x) for x in edges[1:-1].tolist()), arb.pi()]
 
 
 def _antiderivative(F: Complex[np.ndarray, " charges"], theta: Any) -> Any:
-    """Of Re(Σ F_m e^{imθ}) e^{2iθ}: a term e^{ilθ} becomes e^{ilθ}/(il), a constant θ."""
+    """Return ∫ Re(Σ F_m e^{imθ}) e^{2iθ}: a term e^{ilθ} gives e^{ilθ}/(il), a constant θ."""
     from flint import acb
 
     def term(order: int) -> Any:
@@ -346,3 +359,23 @@ def _antiderivative(F: Complex[np.ndarray, " charges"], theta: Any) -> Any:
         half = acb(coefficient.real, coefficient.imag) / 2
         total += half * term(m + 2) + half.conjugate() * term(2 - m)
     return total
+
+
+def main(arguments: list[str]) -> None:
+    """Print the exact error of every cluster of a model."""
+    parser = argparse.ArgumentParser(description="Enclose the errors of a lens's finite sums.")
+    parser.add_argument("model")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    options = parser.parse_args(arguments)
+    try:
+        errors = shared_errors(lens(options.model))
+    except QuadlensError as error:
+        sys.exit(str(error))
+    if options.json:
+        sys.stdout.write(json.dumps({"exact_errors": [error.to_dict() for error in errors]}) + "\n")
+    else:
+        sys.stdout.write(error_table(errors).to_markdown() + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

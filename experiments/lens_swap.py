@@ -1,4 +1,7 @@
-"""Which activations keep a trained network right when they take the place of its own? The integral says it beforehand.
+"""Which activations keep a trained network right when they replace its own?
+
+    python experiments/lens_swap.py MODEL           # predicted by the integral, and measured
+    python experiments/lens_swap.py MODEL --json
 
 With g, φ, ρ and ω of the trained network and another σ, each cluster's claim is A Re(e^{ikwc}
 (1/2π) ∫ h(g) e^{2iφ} dφ) with h(x) = Σ_i ω_i σ(ρ_i x) / A and A = Σ_i ω_i. The share of inputs that
@@ -6,6 +9,9 @@ the sum of these answers right is the prediction: no quadrature error, nothing p
 would see the sum waves only; a constant and a double wave in g can turn the answer's sign.
 """
 
+import argparse
+import json
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +22,10 @@ from jaxtyping import Float
 from quadlens.analysis.infinite_width.inputs import Inputs, inputs_of
 from quadlens.analysis.infinite_width.integral import tabulated_rule
 from quadlens.analysis.infinite_width.parts import Parts, share_right, take_apart
+from quadlens.analysis.spectrum.of_study import layer_of
+from quadlens.base.errors import QuadlensError
 from quadlens.base.table import Table
+from quadlens.network.study import study_of
 from quadlens.network.tables import FloatTables
 
 # The functions of He et al.'s table, then tanh and ReLU.
@@ -58,7 +67,7 @@ class Swap:
 def swap_activations(
     layer: FloatTables, functions: dict[str, Callable[[Any], Any]] | None = None
 ) -> tuple[Swap, ...]:
-    """Predict from the integral, then measure, for each function; the network's weights stay as they are."""
+    """Predict each function's accuracy from the integral and measure it; weights stay."""
     inputs = inputs_of(layer)
     parts = take_apart(inputs)
     skip = inputs.logits - inputs.sigma.apply(inputs.pre) @ inputs.W_L.T
@@ -69,7 +78,7 @@ def swap_activations(
 
 
 def swap_table(swaps: tuple[Swap, ...]) -> Table:
-    """Predicted and measured, side by side."""
+    """Make a table of predicted and measured accuracies."""
     rows = [
         [x.function, f"{x.predicted:.4f}", f"{x.accuracy:.4f}", f"{x.accuracy - x.predicted:+.4f}"]
         for x in swaps
@@ -88,3 +97,23 @@ def _accuracy(
 ) -> float:
     logits = [sigma(pre) @ inputs.W_L.T + past for pre, past in zip(inputs.pre, skip, strict=True)]
     return share_right(np.stack(logits))
+
+
+def main(arguments: list[str]) -> None:
+    """Print what other activations would do in a model."""
+    parser = argparse.ArgumentParser(description="Predict and measure other activations.")
+    parser.add_argument("model")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    options = parser.parse_args(arguments)
+    try:
+        swaps = swap_activations(study_of(options.model).once(layer_of))
+    except QuadlensError as error:
+        sys.exit(str(error))
+    if options.json:
+        sys.stdout.write(json.dumps({"swaps": [vars(swap) for swap in swaps]}) + "\n")
+    else:
+        sys.stdout.write(swap_table(swaps).to_markdown() + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
