@@ -253,8 +253,7 @@ def main() -> None:
         other = "d_mlp" if ladder.variable == "p" else "p"
         print(
             f"{ladder.method}: exponent in {ladder.variable} at {other} = {ladder.fixed}: "
-            f"{ladder.exponent:.2f} "
-            f"(last step {ladder.last_step:.2f})"
+            f"{ladder.exponent:.2f} (last step {ladder.last_step:.2f})"
         )
 
 

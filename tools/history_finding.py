@@ -155,17 +155,14 @@ def costs(rows: pl.DataFrame) -> str:
     error = f"{100 * np.median(then):.0f} % ({100 * min(then):.0f} … {100 * max(then):.0f} %)"
     return (
         f"When all inputs have become right, the quadrature error is {error} of the integral's "
-        "mean size. "
-        f"The first proof of all inputs has rank {low}{'' if low == high else f' to {high}'} and "
-        "costs "
+        "mean size. The first proof of all inputs has rank "
+        f"{low}{'' if low == high else f' to {high}'} and costs "
         f"{100 * both['cost_share'].median():.1f} % of brute force (median of seeds). At epoch "
-        "10,000 the rank "
-        f"is {both['rank_end'].min()} to {both['rank_end'].max()} and the cost "
+        f"10,000 the rank is {both['rank_end'].min()} to {both['rank_end'].max()} and the cost "
         f"{100 * both['cost_share_end'].median():.1f} %. It fell in {len(falls)} of {len(both)} "
-        "seeds. "
-        f"The smallest rank that would do, in float64 and without a limit, is {needs[0]} at epoch "
-        f"{max(right):.0f}, "
-        f"the first snapshot where all inputs are right in all seeds, and {needs[1]} at the end."
+        f"seeds. The smallest rank that would do, in float64 and without a limit, is {needs[0]} at "
+        f"epoch {max(right):.0f}, the first snapshot where all inputs are right in all seeds, and "
+        f"{needs[1]} at the end."
     )
 
 

@@ -91,9 +91,8 @@ def test_a_row_takes_its_place(table: Any, tmp_path: Path) -> None:
 def test_weights_are_read_from_a_programs_text(table: Any, tmp_path: Path) -> None:
     program = tmp_path / "submission.py"
     program.write_text(
-        "import torch\nraise SystemExit\nRIGHT = {'a': 1}\n"
-        "W = {'x.weight': torch.tensor([[1.5, -2.0]], dtype=torch.float32), 'y': "
-        "torch.tensor(0.1)}\n"
+        "import torch\nraise SystemExit\nRIGHT = {'a': 1}\nW = {'x.weight': torch.tensor([[1.5, "
+        "-2.0]], dtype=torch.float32), 'y': torch.tensor(0.1)}\n"
     )
     found = table.weights_in_text(program)
     assert list(found) == ["x.weight", "y"]

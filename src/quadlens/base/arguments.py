@@ -17,7 +17,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def checked(function: F) -> F:
-    """The function, whose arguments are what its annotations say, as far as those are numbers, text, paths and lists.
+    """Return the function with its arguments checked against its annotations.
+
+    Only annotations of numbers, text, paths and lists are checked.
 
     >>> @checked
     ... def add(x: int, more: Sequence[int] = ()) -> int:
@@ -67,7 +69,9 @@ def check_argument(name: str, value: object, kind: Any) -> None:
 
 
 def as_double(what: str, value: float) -> float:
-    """A number as the double that files have of it: exact statements are about this one, not about what was given.
+    """Return a number as the double that files have of it.
+
+    Exact statements are about this double, not about the number that was given.
 
     Raises:
         BadConfig: when it is too large for one.

@@ -1,4 +1,7 @@
-"""Writing files whole or not at all, never into the package itself, and never over an input of the same command."""
+"""Writing files whole or not at all.
+
+Nothing is written into the package itself or over an input of the same command.
+"""
 
 import contextlib
 import os
@@ -17,7 +20,7 @@ NOTHING = "nothing was written"
 
 
 def write_atomic(path: Path, content: bytes) -> None:
-    """Write `content` to a temporary file beside `path`, flush it to disk, and rename it into place.
+    """Write a file by a temporary one beside it that is renamed into place.
 
     A reader, or a process killed at any moment, sees the old file or the new one, never a part.
 
@@ -28,7 +31,9 @@ def write_atomic(path: Path, content: bytes) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Refuse a file that `write_atomic` could not write, before any work is done for it; nothing is left behind.
+    """Refuse a file that `write_atomic` could not write, before any work is done for it.
+
+    Nothing is left behind.
 
     Raises:
         BadFile: as `write_atomic` would.
@@ -69,7 +74,9 @@ def make_directory(path: Path) -> None:
 
 
 def refuse_package(path: Path) -> None:
-    """Refuse a place inside the package, whose bundled models and tables are what everything is compared with.
+    """Refuse a place inside the package.
+
+    Everything is compared with its bundled models and tables.
 
     Raises:
         BadFile: when `path`, or what it links to, is the package's directory or inside it.
@@ -84,7 +91,9 @@ def refuse_package(path: Path) -> None:
 
 
 def refuse_input(path: Path) -> None:
-    """Refuse to replace a file that is being read, under this name or another (`reading.keeping_inputs`).
+    """Refuse to replace a file that is being read, under this name or another.
+
+    `reading.keeping_inputs` lists the files that are read.
 
     Raises:
         BadFile: when it is one, or a directory to be replaced that holds one.
@@ -124,7 +133,9 @@ def write_all_atomic(files: Mapping[Path, bytes]) -> None:
 
 
 def write_together(directory: Path, files: Iterable[tuple[Path, bytes]]) -> list[Path]:
-    """Write files below `directory`, which is made, as their content comes; none is in place before all are written.
+    """Write files below `directory`, which is made, as their content comes.
+
+    None is in place before all are written.
 
     Raises:
         BadFile: when one cannot be written; then none is.
@@ -147,7 +158,10 @@ def write_together(directory: Path, files: Iterable[tuple[Path, bytes]]) -> list
 
 
 def clear_left_over(directory: Path) -> None:
-    """Remove what killed writers left in a directory: temporary files and directories that nobody holds."""
+    """Remove the temporary files that killed writers left in a directory.
+
+    What another process holds stays.
+    """
     with contextlib.suppress(
         OSError
     ):  # a directory that is not there, or not ours, has nothing to clear
@@ -168,7 +182,10 @@ def clear_left_over(directory: Path) -> None:
 
 @contextlib.contextmanager
 def temporary_directory(target: Path) -> Iterator[Path]:
-    """A fresh directory beside `target`, held while the block runs; what is left of it after that is removed."""
+    """Make a fresh directory beside `target` for the block and remove it afterwards.
+
+    It is held while the block runs.
+    """
     clear_left_over(target.parent)
     while True:
         made = tempfile.mkdtemp(
@@ -186,7 +203,9 @@ def temporary_directory(target: Path) -> Iterator[Path]:
 
 
 def _hold(path: str, wait: bool = True) -> int | None:
-    """Hold what is at `path` until the descriptor is closed or this process ends; None where nothing can be held.
+    """Lock a file or directory until the descriptor is closed or this process ends.
+
+    None where the system or the file system has no locks.
 
     Raises:
         FileNotFoundError: when it is there no more.
@@ -211,7 +230,10 @@ def _hold(path: str, wait: bool = True) -> int | None:
 
 @contextlib.contextmanager
 def _place_for(path: Path) -> Iterator[tuple[Path, Path]]:
-    """Where new content of a file goes until it is renamed, and the file that `path` is or links to."""
+    """Yield where new content goes until it is renamed, and the file that is replaced.
+
+    That file is `path` or what it links to.
+    """
     target = _check_target(path)
     with contextlib.ExitStack() as places:
         with _refused(f"cannot write {path}", "choose a directory that exists and is writable"):

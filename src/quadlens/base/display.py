@@ -17,7 +17,9 @@ _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 
 
 def printable(text: str) -> str:
-    r"""Return the text with every control character but tab and newline as an escape, as JSON writes it.
+    r"""Return the text with control characters but tab and newline as escapes.
+
+    The escapes are JSON's.
 
     >>> printable("a\x1b[2Kb")
     'a\\u001b[2Kb'
@@ -45,7 +47,9 @@ class Displayed(ABC):
 
 
 def short(cls: C) -> C:
-    """A dataclass whose `repr` is one short line: of an array its shape, of a value in it the type alone.
+    """Give a dataclass a `repr` of one short line.
+
+    An array is shown by its shape, a value inside by its type.
 
     Fields that find no room are left out.
 

@@ -1,4 +1,6 @@
-"""What a room knows of the door (`quadlens/__init__.py`): it makes a study of anything, and it names parts.
+"""The door (`quadlens/__init__.py`) as the wings see it.
+
+It makes a study of anything that stands for a network, and it names the parts of a study.
 
 The door opens when the package is imported. A room that calls it imports nothing for it, and no
 reader.

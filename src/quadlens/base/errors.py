@@ -9,7 +9,9 @@ from quadlens.base.display import printable
 
 
 class QuadlensError(Exception):
-    """Something a user gave does not fit; the message says what came, what was expected and what to do.
+    """An error that a user can fix.
+
+    The message contains what came, what was expected and what to do.
 
     Attributes:
         settings: Names of the arguments to give, change or leave out; the command line says which
@@ -40,7 +42,9 @@ class BadWeights(QuadlensError):
 
 @contextmanager
 def within_float64(what: str) -> Iterator[None]:
-    """Turn an overflow in the block into an outcome in words, where NumPy would go on with infinity and NaN.
+    """Turn an overflow in the block into an error in words.
+
+    NumPy would go on with infinity and NaN.
 
     Args:
         what: What the numbers are for, as a subject of the message.
@@ -56,15 +60,14 @@ def within_float64(what: str) -> Iterator[None]:
     except (FloatingPointError, OverflowError):
         raise BadWeights(
             f"{what} takes squares and sums of this model's numbers that are too large for "
-            "float64; "
-            "`quadlens evaluate` and `quadlens certify` need none: use them, or scale the weights "
-            "down"
+            "float64; `quadlens evaluate` and `quadlens certify` need none: use them, or scale "
+            "the weights down"
         ) from None
 
 
 @contextmanager
 def refusals_of_a_check(model_path: str) -> Iterator[None]:
-    """Say what to do about a file that a checker cannot open, or about limits that no check can have.
+    """Refuse a file that a checker cannot open, or limits that no check can have.
 
     Raises:
         BadFile: for the file.

@@ -1,4 +1,4 @@
-"""Work that may take minutes: it tells what it is at, and stops where it can once its time is over."""
+"""Work that may take minutes: it reports its steps, and stops once its time is over."""
 
 import contextlib
 import math

@@ -1,4 +1,7 @@
-"""Numbers as text, and which way each is rounded: a bound that is read is still a bound; and Arb's precision."""
+"""Numbers as text, rounded to their safe side, and Arb's precision.
+
+A bound that is printed is still a bound.
+"""
 
 import math
 import sys
@@ -21,7 +24,9 @@ _ROUNDINGS = {"nearest": ROUND_HALF_EVEN, "down": ROUND_FLOOR, "up": ROUND_CEILI
 
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
-    """Arb works with so many bits inside, in one thread at a time: python-flint has one precision for all of them.
+    """Let Arb work with this many bits in the block, in one thread at a time.
+
+    python-flint has one precision for all threads.
 
     A ball is true at any precision, but its middle alone, taken for near the truth, is not.
     """
@@ -34,7 +39,10 @@ def precision(bits: int) -> Iterator[None]:
 def decimals(
     value: float | Fraction | None, digits: int = 3, towards: Direction = "nearest"
 ) -> str:
-    """So many digits after the point; a dash for None, and significant digits where too many stand before the point.
+    """Write a number with this many digits after the point.
+
+    None is a dash. A number with too many digits before the point has significant digits
+    instead.
 
     >>> decimals(2 / 3), decimals(Fraction(2, 3), 3, "down"), decimals(None)
     ('0.667', '0.666', '–')
@@ -56,7 +64,8 @@ def decimals(
         else round(scaled)
     )
     text = f"{abs(whole):0{digits + 1}d}"
-    return f"{'-' if whole < 0 else ''}{text[: len(text) - digits]}{'.' if digits else ''}{text[len(text) - digits :]}"
+    sign, point, split = "-" if whole < 0 else "", "." if digits else "", len(text) - digits
+    return f"{sign}{text[:split]}{point}{text[split:]}"
 
 
 def at_most(value: float | Fraction | None, digits: int = 4) -> str:
@@ -70,7 +79,7 @@ def at_least(value: float | Fraction | None, digits: int = 4) -> str:
 
 
 def margin(proved: float | Fraction | None) -> str:
-    """By how much right answers are proved to lead: two decimals, rounded down, wherever it is told in a sentence.
+    """Write a proved margin: two decimals, rounded down.
 
     >>> margin(14.2256), margin(Fraction(877, 100)), margin(None)
     ('14.22', '8.77', '–')
@@ -79,7 +88,7 @@ def margin(proved: float | Fraction | None) -> str:
 
 
 def bound(value: float | Fraction | None) -> str:
-    """An upper bound of any size, of a logit's error or a term of it: four significant digits, rounded up.
+    """Write an upper bound of any size: four significant digits, rounded up.
 
     >>> bound(72.80205), bound(211.8331), bound(0.5), bound(None)
     ('72.81', '211.9', '0.5', '–')
@@ -88,7 +97,7 @@ def bound(value: float | Fraction | None) -> str:
 
 
 def fit(r2: float | None) -> str:
-    """How well phases follow a relation, R²: four decimals, rounded down, so that only perfection reads as 1.
+    """Write an R²: four decimals, rounded down, so that only perfection reads as 1.
 
     >>> fit(0.99998), fit(0.9998), fit(1.0), fit(None)
     ('0.9999', '0.9998', '1.0000', '–')
@@ -97,7 +106,9 @@ def fit(r2: float | None) -> str:
 
 
 def between(lower: float, upper: float, digits: int) -> str:
-    """An enclosure: its middle where it is narrower than the last digit, else both ends, rounded outwards.
+    """Write an enclosure: one number where it is narrow, else both ends.
+
+    It is narrow where both ends agree within the last digit. Ends are rounded outwards.
 
     >>> between(0.12341, 0.12342, 4), between(0.125, 0.25, 4)
     ('0.1234', '0.1250…0.2500')
@@ -110,10 +121,14 @@ def between(lower: float, upper: float, digits: int) -> str:
 def significant(
     value: float | Fraction | None, towards: Direction = "nearest", digits: int = 6
 ) -> str:
-    """At most so many significant digits; a lower bound is rounded down and an upper bound up, so that it stays one.
+    """Write at most this many significant digits, rounded as a bound needs it.
 
-    >>> significant(2 / 3), significant(2 / 3, "down"), significant(Fraction(1, 3), "up"), significant(0.5)
-    ('0.666667', '0.666666', '0.333334', '0.5')
+    A lower bound is rounded down and an upper bound up.
+
+    >>> significant(2 / 3), significant(2 / 3, "down"), significant(Fraction(1, 3), "up")
+    ('0.666667', '0.666666', '0.333334')
+    >>> significant(0.5)
+    '0.5'
     """
     if value is None:
         return NONE
@@ -142,16 +157,20 @@ def short_of_one(value: float | int, digits: int) -> str:
 def percent(share: float, digits: int = 1, towards: Direction = "nearest") -> str:
     """A share in per cent; only perfection reads as 100 %, but for an upper bound.
 
-    >>> percent(0.5), percent(0.99999), percent(1.0), percent(0.12399, 1, "down"), percent(0.99999, 1, "up")
-    ('50.0 %', '99.9 %', '100.0 %', '12.3 %', '100.0 %')
+    >>> percent(0.5), percent(0.99999), percent(1.0), percent(0.99999, 1, "up")
+    ('50.0 %', '99.9 %', '100.0 %', '100.0 %')
+    >>> percent(0.12399, 1, "down")
+    '12.3 %'
     """
     # In floating point the product would be rounded, either way, before it is rounded to its side.
     text = decimals(100 * Fraction(share) if math.isfinite(share) else share, digits, towards)
-    return f"{text if share >= 1 or towards == 'up' or float(text) < 100 else f'{100 - 10**-digits:.{digits}f}'} %"
+    if share < 1 and towards != "up" and float(text) >= 100:
+        text = f"{100 - 10**-digits:.{digits}f}"
+    return f"{text} %"
 
 
 def cost(share: float) -> str:
-    """What a proof costs, as a share of brute force: one decimal, rounded up, so that it is never cheaper in words.
+    """Write a proof's share of brute force's cost: one decimal, rounded up.
 
     >>> cost(0.09347), cost(0.1679), cost(1.0)
     ('9.4 %', '16.8 %', '100.0 %')
@@ -160,7 +179,9 @@ def cost(share: float) -> str:
 
 
 def of_mean_size(error: float) -> str:
-    """An exact error, or a bound, as a share of the integral's mean size: one decimal of a per cent, rounded up.
+    """Write an error as a share of the integral's mean size, rounded up.
+
+    It is a percentage with one decimal.
 
     >>> of_mean_size(0.029133), of_mean_size(5.9324)
     ('3.0 %', '593.3 %')
@@ -169,7 +190,9 @@ def of_mean_size(error: float) -> str:
 
 
 def neglected(share: float) -> str:
-    """A share that is left out, in per cent to the nearest; rounding down would flatter what is left out.
+    """Write a share that is left out as a percentage, to the nearest.
+
+    Rounding down would flatter what is left out.
 
     >>> neglected(0.0059), neglected(0.0004), neglected(0.9999)
     ('0.6 %', 'less than 0.1 %', '99.9 %')
@@ -201,7 +224,10 @@ def counted(number: int, noun: str) -> str:
 
 
 def double_below(x: Fraction | None) -> float | None:
-    """The largest double that is not above x; beyond the doubles, the largest of them or minus infinity."""
+    """Return the largest double that is not above x.
+
+    Beyond the doubles it is the largest of them or minus infinity.
+    """
     if x is None:
         return None
     try:

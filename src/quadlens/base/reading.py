@@ -62,7 +62,10 @@ def keeping_inputs(*named: Path | None, recorded: bool = True) -> Iterator[None]
 
 
 def record_input(path: Path, about: os.stat_result | None = None) -> None:
-    """Make a file an input, where inputs are recorded; `read_limited` does it for all that it opens."""
+    """Make a file an input, where inputs are recorded.
+
+    `read_limited` does it for all that it opens.
+    """
     inputs = _INPUTS.get()
     if inputs.recorded:
         with contextlib.suppress(OSError, ValueError):
@@ -99,7 +102,9 @@ def read_limited(
     may_be_empty: bool = False,
     replaceable: bool = False,
 ) -> bytes:
-    """The bytes of a regular file of at most `limit` bytes; a pipe or a device, which may never end, is refused.
+    """Return the bytes of a regular file of at most `limit` bytes.
+
+    A pipe or a device is refused: it may never end.
 
     Args:
         path: The file.
@@ -191,7 +196,10 @@ def parse_toml(content: bytes | str, where: str) -> dict[str, Any]:
 
 
 def _shallow(read: Callable[[], Any], where: str, kind: str) -> Any:
-    """What `read` gives, unless it is nested deeper than anybody means; a tree is walked without recursion."""
+    """Return what `read` gives, unless it is nested too deep.
+
+    A tree is walked without recursion.
+    """
     try:
         value = read()
         level, depth = [value], 0

@@ -1,4 +1,7 @@
-"""Frozen dataclasses from JSON or TOML: unknown and missing keys and wrong types are errors, all said; and to JSON."""
+"""Frozen dataclasses from JSON or TOML, and to JSON.
+
+Unknown keys, missing keys and wrong types are errors; one message lists all of them.
+"""
 
 import dataclasses
 import json
@@ -23,7 +26,8 @@ def parse_dataclass(cls: type[T], data: Any, where: str) -> T:
     if not isinstance(data, Mapping) or not all(isinstance(key, str) for key in data):
         raise BadConfig(f"{where}: expected names with values, got {type(data).__name__}")
     hints = get_type_hints(cls)
-    fields = {field.name: field for field in dataclasses.fields(cls) if field.init}  # type: ignore[arg-type]
+    every: Any = cls  # mypy does not know that it is a dataclass
+    fields = {field.name: field for field in dataclasses.fields(every) if field.init}
     problems = [
         f"unknown key {key[:80]!r} (known keys: {', '.join(sorted(fields))})"
         for key in sorted(set(data) - set(fields))
@@ -68,7 +72,10 @@ def to_json(value: Any) -> bytes:
 
 
 def _coerce(hint: Any, value: Any) -> Any:
-    """`value` as the annotated type; JSON's lists become tuples and its integers may stand for floats."""
+    """Return `value` as the annotated type.
+
+    JSON's lists become tuples and its integers may stand for floats.
+    """
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return parse_dataclass(hint, value, hint.__name__)
     origin, kinds = get_origin(hint), get_args(hint)
@@ -130,7 +137,10 @@ def _coerce_union(options: tuple[Any, ...], value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """JSON types only: keys are strings, tuples are lists, and infinities and NaN, which JSON does not have, are null.
+    """Return a value in JSON's types alone.
+
+    Keys become strings and tuples lists. Infinities and NaN, which JSON does not have, become
+    null.
 
     >>> plain({1: (0.5, float("inf")), "rest": {"x": [float("nan")]}})
     {'1': [0.5, None], 'rest': {'x': [None]}}

@@ -1,4 +1,4 @@
-"""A table of text, and its views: terminal, CSV, LaTeX, HTML, Markdown; and columns: rows as a table, and as JSON."""
+"""Tables of text and their views in a terminal, CSV, LaTeX, HTML and Markdown."""
 
 import csv
 import html
@@ -61,7 +61,7 @@ class Table:
         )
 
     def to_html(self) -> str:
-        """A table with a header; the first column heads its rows. Cells are text, whatever they hold.
+        """Return a table whose header and first column are heads; cells are escaped.
 
         Columns in the background have the class `dim`, columns of words other than the first the
         class `words`.
@@ -131,7 +131,10 @@ class Table:
         return "\n".join([*lines, ""])
 
     def print(self, console: "Console") -> None:
-        """Columns side by side as far as the width goes, the rest below, labels repeated; nothing is cut."""
+        """Print columns side by side as far as the width allows, the rest below.
+
+        Columns of labels are repeated and nothing is cut.
+        """
         from rich.text import Text
 
         columns = [[row[index] for row in self.rows] for index in range(len(self.header))]
@@ -214,7 +217,8 @@ def as_table(
 ) -> Table:
     """Rows as a table, its columns in the order of these headers, or of the list.
 
-    >>> as_table("Numbers", [Column("real", "", "re"), Column("", "imag", "im")], [3 + 4j], ("im", "re")).rows
+    >>> columns = [Column("real", "", "re"), Column("", "imag", "im")]
+    >>> as_table("Numbers", columns, [3 + 4j], ("im", "re")).rows
     [['4.0', '3.0']]
     """
     named = {column.header: column for column in columns if column.header}
@@ -252,7 +256,9 @@ def _latex(text: str) -> str:
 
 
 def fitting_parts(widths: Sequence[int], labels: int, room: int, gap: int) -> list[list[int]]:
-    """Columns after the labels, in order, in as few parts as fit; a part has a column however narrow the room is.
+    """Return the columns after the labels in as few parts as fit, in order.
+
+    A part has a column however narrow the room is.
 
     >>> fitting_parts([4, 6, 6, 6], 1, 22, 2), fitting_parts([4, 6, 6, 6], 1, 3, 2)
     ([[1, 2], [3]], [[1], [2], [3]])

@@ -1,4 +1,4 @@
-"""Processes and signals: how many workers, whose business Ctrl-C is, and how long work is asked to stop."""
+"""Processes and signals: counting cores, and stopping work on Ctrl-C and SIGTERM."""
 
 import contextlib
 import os
@@ -18,7 +18,9 @@ def available_cores() -> int:
 
 @contextlib.contextmanager
 def deaf_to_interrupts() -> Iterator[None]:
-    """Processes started inside ignore SIGINT from their first instruction on: no stack traces while they import.
+    """Start processes in the block that ignore SIGINT from their first instruction on.
+
+    They print no stack traces while they import.
 
     A signal that is ignored stays ignored in a new process; a handler would be lost. Outside the
     main thread, where Python does not let signals be set, nothing changes.
@@ -35,7 +37,10 @@ def deaf_to_interrupts() -> Iterator[None]:
 
 @contextlib.contextmanager
 def stops_call(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
-    """Ctrl-C and SIGTERM call `handler` inside; `signal.default_int_handler` raises KeyboardInterrupt."""
+    """Call `handler` on Ctrl-C and SIGTERM in the block.
+
+    `signal.default_int_handler` raises KeyboardInterrupt.
+    """
     previous = {
         number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)
     }
@@ -48,7 +53,10 @@ def stops_call(handler: Callable[[int, FrameType | None], object]) -> Iterator[N
 
 @contextlib.contextmanager
 def asked_to_stop() -> Iterator[Callable[[], bool]]:
-    """Turn Ctrl-C and SIGTERM into a question that long work asks between two steps; a second Ctrl-C ends at once."""
+    """Yield a function that returns whether Ctrl-C or SIGTERM came.
+
+    Long work calls it between two steps; a second Ctrl-C ends at once.
+    """
     stopping = False
 
     def handler(number: int, frame: object) -> None:

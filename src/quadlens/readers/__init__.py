@@ -1,4 +1,4 @@
-"""Other people's checkpoints: readers, one class per format behind the protocol `Reader`, and a few writers."""
+"""Readers of other people's checkpoints, one class per format, and a few writers."""
 
 from quadlens.readers.facts import parse_attention
 from quadlens.readers.protocol import Hints, Imported, SoftmaxAttention

@@ -1,4 +1,4 @@
-"""What was read of a network in memory, compared with the network's own forward pass on every input.
+"""Compare a network in memory with the model read from it, on every input.
 
 Two computations of one function differ by rounding alone. Three things are compared, and each
 catches what the others miss. Logits as they are may differ by 1e-4 of the input's largest, or by
@@ -147,18 +147,15 @@ def check_agreement(
         worst = judge.worst if own.worst.ratio <= 1 else own.worst
         raise _disagrees(
             f"{source}: what its parts say is not what it computes: on a = {worst.a}, b = "
-            f"{worst.b} its own forward "
-            f"pass has {worst.what} that is {worst.gap:.3g} away, the largest difference of "
-            f"{len(pairs)} inputs "
-            f"({_allowed(worst):.3g} is allowed there)",
+            f"{worst.b} its own forward pass has {worst.what} that is {worst.gap:.3g} away, the "
+            f"largest difference of {len(pairs)} inputs ({_allowed(worst):.3g} is allowed there)",
             worst.gap,
         )
     if judge is not own and len(judge.others):
         a, b = judge.others[0]
         raise _disagrees(
             f"{source}: what its parts say is not what it computes: its own forward pass answers "
-            f"{len(judge.others)} "
-            f"of {len(pairs)} inputs otherwise, a = {a}, b = {b} for one",
+            f"{len(judge.others)} of {len(pairs)} inputs otherwise, a = {a}, b = {b} for one",
             judge.worst.gap,
         )
     note = (
@@ -196,8 +193,7 @@ def _compare(
         if theirs.ndim != 2 or len(theirs) != len(block) or theirs.shape[1] < ours.shape[1]:
             raise BadConfig(
                 f"{source}: its forward pass of {len(block)} inputs has the shape {theirs.shape}; "
-                "expected "
-                f"{len(block)} rows of at least {ours.shape[1]} logits"
+                f"expected {len(block)} rows of at least {ours.shape[1]} logits"
             )
         theirs = theirs[:, : ours.shape[1]]
         for what, gaps, allowed in _differences(ours, theirs):
@@ -218,7 +214,7 @@ def _compare(
 def _differences(
     ours: Logits, theirs: Logits
 ) -> list[tuple[str, Float[np.ndarray, " n"], Float[np.ndarray, " n"]]]:
-    """What is compared: its name, how far apart the two are on each input, and what is allowed there."""
+    """Return each quantity that is compared: its name, gaps, and the gaps allowed."""
     with np.errstate(invalid="ignore"):
         largest = np.abs(theirs).max(axis=1)
         centred = theirs - theirs.mean(axis=1, keepdims=True)
@@ -232,13 +228,19 @@ def _differences(
 
 
 def _answers(logits: Logits) -> Int[np.ndarray, " n"]:
-    """The largest logit of each input; `TIED` where there are several, or one that is not a number."""
+    """Return the largest logit of each input, or `TIED`.
+
+    It is tied where several are largest, or one is not a number.
+    """
     alone = (logits == logits.max(axis=1, keepdims=True)).sum(axis=1) == 1
     return np.where(alone, logits.argmax(axis=1), TIED)
 
 
 def _answered_otherwise(ours: Logits, theirs: Logits) -> Int[np.ndarray, " m"]:
-    """Where the network's answer is another than ours, and leads ours by more than rounding in float64 can."""
+    """Return the inputs where the network's answer is not ours.
+
+    Its lead over our answer must exceed what rounding in float64 explains.
+    """
     rows = np.arange(len(theirs))
     lead = theirs.max(axis=1) - theirs[rows, ours.argmax(axis=1)]
     return np.flatnonzero(~(lead <= ROUNDING * np.abs(theirs).max(axis=1)))

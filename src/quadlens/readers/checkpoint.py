@@ -1,4 +1,4 @@
-"""What is in a file before it is known whose it is: tensors by name, and whatever else lies beside them.
+"""Read a file before its format is known: tensors by name, and what lies beside them.
 
 A reader takes the tensors it knows by name, complete and of the right rank.
 """
@@ -32,8 +32,7 @@ STATE_DICT_KEYS = ("model", "state_dict", "model_state_dict", "model_state")
 
 NO_LAYER_NORM = (
     "it has LayerNorm, which files of this format are read without; TransformerLens' are read with "
-    "it, and so is a "
-    "module in memory (quadlens.from_module)"
+    "it, and so is a module in memory (quadlens.from_module)"
 )
 # What a clone holds in place of a large file that was not downloaded.
 LFS_POINTER = b"version https://git-lfs.github.com/"
@@ -60,7 +59,9 @@ class Checkpoint:
 
 
 def read_checkpoint(path: Path, which: int | None = None) -> Checkpoint:
-    """Read a torch zip, an .npz or a safetensors file, told apart by their first bytes; nothing in it is executed.
+    """Read a torch zip, an .npz or a safetensors file; nothing in it is executed.
+
+    The first bytes tell them apart.
 
     `which` of several state dicts is read, counted from 0, where a file has several.
 
@@ -191,7 +192,9 @@ def check_ranks(checkpoint: Checkpoint, weights: Tensors, ranks: Mapping[str, in
 
 
 def checkpoint_in_memory(state: Mapping[str, Any], source: str) -> Checkpoint:
-    """A state dict of NumPy arrays or PyTorch tensors, or a dictionary that has one, as a file would hold it.
+    """Return a state dict in memory as a file would hold it.
+
+    It has NumPy arrays or PyTorch tensors, or is a dictionary with such a dictionary in it.
 
     Raises:
         BadFile: when there is no dictionary of tensors in it.
@@ -219,7 +222,7 @@ def _as_array(value: Any) -> Any:
 
 
 def _one_of(value: Any, which: int | None, source: str) -> Any:
-    """The file with one of its state dicts, when it has several in a list: as saved every so many epochs."""
+    """Return the file with one of its state dicts, when it has a list of them."""
     key, several = None, value
     if isinstance(value, dict):
         lists = {
@@ -296,7 +299,10 @@ def _with_state_dict(value: Any, source: str) -> Checkpoint:
 
 
 def _label(key: Any) -> str:
-    """A key for messages; only strings are shown, for anything else can be made to print without end."""
+    """Return a key for messages.
+
+    Only strings are shown: anything else can be made to print without end.
+    """
     return key[:80] if isinstance(key, str) else f"<{type(key).__name__}>"
 
 

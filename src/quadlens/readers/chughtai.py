@@ -1,4 +1,7 @@
-"""Chughtai et al. 2023 (group composition): `model.pt` with `cfg.json`, ReLU MLPs and softmax transformers."""
+"""Read Chughtai et al. 2023 (group composition): ReLU MLPs and softmax transformers.
+
+Files are `model.pt` with `cfg.json`.
+"""
 
 import dataclasses
 

@@ -1,4 +1,7 @@
-"""Facts that weights do not say: gathered from settings, sidecar and file, which must not contradict each other."""
+"""Facts that weights do not contain, from settings, config file and checkpoint.
+
+Sources must not contradict each other.
+"""
 
 import math
 import sys
@@ -24,7 +27,7 @@ NORM_KINDS = ("LN", "LNPre", "RMS", "RMSPre")
 
 
 class Missing:
-    """What nobody says of a checkpoint, each fact with how to say it, so that one message tells all of them."""
+    """Facts that nobody gives, each with how to give it, for one message."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -48,7 +51,7 @@ class Missing:
 def agreed(
     what: str, source: str, claims: Sequence[Claim[T]], *settings: str
 ) -> tuple[T, str] | None:
-    """The one value that everybody who speaks claims, and who said it first; None when nobody speaks.
+    """Return the one claimed value and its first source; None without a claim.
 
     Args:
         what: What is claimed, for the message.
@@ -64,8 +67,7 @@ def agreed(
         if value != spoken[0][1]:
             raise BadConfig(
                 f"{source}: {what} is {_show(spoken[0][1])} by {spoken[0][0]} but {_show(value)} "
-                f"by {who}; "
-                "correct one of them",
+                f"by {who}; correct one of them",
                 settings=settings,
             )
     return (spoken[0][1], spoken[0][0]) if spoken else None
@@ -106,7 +108,9 @@ def _show(value: object) -> str:
 
 
 def parse_attention(text: str) -> tuple[float, ...] | SoftmaxAttention:
-    """Attention as typed: numbers or fractions separated by commas, or softmax, softmax:2, softmax:3.
+    """Parse attention as typed: numbers, fractions, or softmax, softmax:2, softmax:3.
+
+    Commas separate the weights of the positions.
 
     >>> parse_attention("1/2,0.5")
     (0.5, 0.5)
@@ -120,8 +124,7 @@ def parse_attention(text: str) -> tuple[float, ...] | SoftmaxAttention:
     except (ValueError, ZeroDivisionError, OverflowError):
         raise BadConfig(
             f"attention {text[:80]!r} is not understood; expected a weight for each position, as "
-            "in 0.5,0.5 or "
-            "1/3,1/3,1/3, or softmax to compute the checkpoint's own",
+            "in 0.5,0.5 or 1/3,1/3,1/3, or softmax to compute the checkpoint's own",
             settings=("attention",),
         ) from None
 
@@ -165,7 +168,7 @@ def whole_number(hints: Hints, *keys: str) -> int | None:
 
 
 def odd_or_open(width: int, what: str) -> tuple[int | None, str]:
-    """The modulus by a width that is p or 2p in the layout it belongs to: p where it is odd, else open."""
+    """Return the modulus by a width that is p or 2p: p where it is odd, else None."""
     return (width, what) if width % 2 else (None, f"{what} is {width}, which may be p or 2p")
 
 
@@ -221,7 +224,9 @@ def known_modulus(
     by_shape: tuple[int | None, str],
     missing: Missing,
 ) -> tuple[int, str] | None:
-    """p, and who said so: setting, sidecar, something in the file; else `by_shape`, p and where it is from.
+    """Return p and its source: the setting, the config, the file, or the shapes.
+
+    `by_shape` is p by the shapes, and which shape.
 
     Where shapes leave p open, `by_shape` has None and what they say.
 
@@ -244,7 +249,9 @@ def known_modulus(
 def known_norm(
     source: str, hints: Hints, weights: Iterable[str], missing: Missing, eps: float | None = None
 ) -> Norm | None:
-    """The one norm that all places have, as a config says it; a state dict shows those with weights alone.
+    """Return the norm of all places, as a config says it.
+
+    A state dict shows norms with weights alone.
 
     Args:
         source: The file.
@@ -280,7 +287,9 @@ def known_norm(
 
 
 def known_divisor(hints: Hints, d_head: int, otherwise: str) -> tuple[float, str]:
-    """What scores are divided by, and who says so; TransformerLens' attn_scale is -1 where it is √d_head.
+    """Return the divisor of attention scores and its source.
+
+    TransformerLens' attn_scale is -1 where it is √d_head.
 
     `otherwise` says why it is √d_head where no config says anything.
     """

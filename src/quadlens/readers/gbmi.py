@@ -12,7 +12,10 @@ from quadlens.readers.transformer_lens import state_dict_weights
 
 
 class Gbmi:
-    """Attention is `rate / n + (1 - rate) · softmax` on n positions: rate 1 is the paper's constant attention."""
+    """Read gbmi's files: attention is `rate / n + (1 - rate) · softmax` on n positions.
+
+    Rate 1 is the paper's constant attention.
+    """
 
     name = "gbmi"
 
@@ -26,7 +29,7 @@ class Gbmi:
         return Sniff(1.0, ("has a run_config", "W_O has rank 3"))
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
-        """Everything comes from the file: weights, p, attention rate, activation and whether '=' is fed."""
+        """Read the model; the file contains every fact."""
         source, experiment = checkpoint.source, _experiment(checkpoint)
         for key, wanted in (("seq_len", 2), ("normalization_type", None), ("n_layers", 1)):
             if experiment.get(key, wanted) != wanted:

@@ -1,4 +1,4 @@
-"""An MLP from its parts in their order: linear layers, norms and activations, whatever they were read from.
+"""Build an MLP from its parts in their order: linear layers, norms, activations.
 
 Tokens enter as a pair of one-hot vectors, so that an embedding is a linear layer of 2n rows. Linear
 layers without an activation or a norm between them are one, multiplied in float64.
@@ -78,7 +78,10 @@ class _Layer:
 
 
 def embedded(tables: Sequence[Matrix], n: int, joined: bool) -> Linear:
-    """The embeddings of a and b, one table for both or one each, side by side or added up, as a layer of 2n rows."""
+    """Return the embeddings of a and b as one linear layer of 2n rows.
+
+    a and b share a table or have one each. They lie side by side or are added up.
+    """
     E_a, E_b = tables[0][:n], tables[-1][:n]
     if not joined:
         return Linear("the embedding", np.concatenate([E_a, E_b]))
@@ -139,7 +142,10 @@ def mlp_of(parts: Sequence[Part], n: int, source: str) -> Weights:
 
 
 def multiplied_out(parts: Sequence[Part], model: Weights) -> tuple[str, ...]:
-    """A note where linear layers became one: what is proved is about their product, rounded to float64."""
+    """Return a note where linear layers became one.
+
+    Proofs are about their product, rounded to float64.
+    """
     if sum(isinstance(part, Linear) for part in parts) <= len(model.config.hidden) + 2:
         return ()
     return (
@@ -149,7 +155,7 @@ def multiplied_out(parts: Sequence[Part], model: Weights) -> tuple[str, ...]:
 
 
 def _layers(parts: Sequence[Part], source: str) -> list[_Layer]:
-    """One layer per linear part; a norm belongs to the layer behind it, an activation to the one before it.
+    """Return one layer per linear part, with the norm before it and the activation after it.
 
     Where a norm stands right before an activation, a layer of the identity is between them.
     """

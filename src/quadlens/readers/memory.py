@@ -80,8 +80,7 @@ class Feed:
         if isinstance(inputs, str) or b is None or not (last is None or type(last) is int):
             raise WrongArgument(
                 f"inputs = {str(inputs)[:80]}; expected the tokens fed in their order: ('a', 'b'), "
-                "with a last token "
-                "('a', 'b', 113), or with tokens of b's own ('a', 'b+113')"
+                "with a last token ('a', 'b', 113), or with tokens of b's own ('a', 'b+113')"
             )
         return cls(n, int(b[1] or 0), last)
 
@@ -106,7 +105,10 @@ class Feed:
 
 
 def is_transformer_lens(model: Any) -> bool:
-    """Whether this is TransformerLens' own object: HookedTransformer, or the bridge of its version 4."""
+    """Return whether this is TransformerLens' own object.
+
+    It is a HookedTransformer, or the bridge of version 4.
+    """
     config = getattr(model, "cfg", None)
     return callable(getattr(model, "state_dict", None)) and all(
         hasattr(config, x) for x in ("n_ctx", "d_vocab")
@@ -188,8 +190,7 @@ def _plain(config: Any, source: str) -> dict[str, Any]:
         if plain.get(name, expected[0]) not in expected:
             raise BadConfig(
                 f"{source}: {name} is {str(plain[name])[:40]} in its config; quadlens reads models "
-                "where it is "
-                f"{expected[0]}"
+                f"where it is {expected[0]}"
             )
     return plain
 
@@ -256,8 +257,7 @@ def _read(
     if max(feed.rows) >= vocabulary:
         raise BadConfig(
             f"{checkpoint.source}: fed {feed.told}, token {max(feed.rows)} is not among its "
-            f"{vocabulary}; "
-            "correct inputs or p",
+            f"{vocabulary}; correct inputs or p",
             settings=("p",),
         )
     offset = feed.n if feed.b_offset else 0

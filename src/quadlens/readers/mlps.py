@@ -1,4 +1,7 @@
-"""MLPs in files: on one-hot tokens He et al.'s and `fc1`, `fc2`, on embeddings Zhong et al.'s and Chughtai et al.'s.
+"""Read MLPs in files, on one-hot tokens and on embeddings.
+
+On one-hot tokens they are He et al.'s and `fc1`, `fc2`; on embeddings Zhong et al.'s and Chughtai
+et al.'s.
 
 One whose weights have names of their own comes with a map that says which is which, as
 embed=emb.weight,hidden=fc1,out=fc2.
@@ -62,7 +65,7 @@ def two_layers(
 def _activation(
     source: str, hints: Hints, by_file: Claim[str], p: int, missing: Missing
 ) -> tuple[Activation, str]:
-    """σ, and who said so; refuses what cannot be said of an MLP for this p, and what nobody says."""
+    """Return σ and its source; refuse settings that no MLP for this p has."""
     if hints.attention is not None:
         words = f"{source}: constant attention was given, but an MLP has no attention; leave it out"
         raise BadConfig(words, settings=("attention",))
@@ -87,7 +90,10 @@ class He(Marked):
     marks = (("mlp.basis",), ("mlp.W_in",))
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
-        """`mlp.W_in` [m, p] serves a and b; `mlp.basis` is a Fourier matrix kept for plots and plays no part."""
+        """Read the model: `mlp.W_in` [m, p] serves a and b.
+
+        `mlp.basis` is a Fourier matrix kept for plots and plays no part.
+        """
         tensors = take(checkpoint, HE_NAMES, optional=("W_E",), dropped=("mlp.basis",))
         check_ranks(checkpoint, tensors, dict.fromkeys(HE_NAMES, 2))
         W_in = tensors["W_in"]
@@ -139,7 +145,7 @@ class TwoLayerMLP(Marked):
 
 
 class ZhongLinear(Marked):
-    """The models of Zhong et al.'s `train-linear.py`: embeddings, a linear layer with bias, ReLU, an unembedding.
+    """Read Zhong et al.'s `train-linear.py`: embeddings, linear layers with bias, ReLU.
 
     A adds the two embeddings, D lays them side by side, X has an embedding for each operand. B and
     C are A with a second hidden layer.
@@ -194,7 +200,9 @@ class ZhongLinear(Marked):
 
 
 def _two_hidden_layers(checkpoint: Checkpoint, hints: Hints, format_name: str) -> Imported:
-    """U ReLU(W_2 ReLU(W_1 (E[a] + E[b]) + b_1) + b_2), the embedding being a linear layer of its own.
+    """Read U ReLU(W_2 ReLU(W_1 (E[a] + E[b]) + b_1) + b_2).
+
+    The embedding is a linear layer of its own.
 
     (C applies W_1 and b_1 to each operand, so that b_1 counts twice.)
     """
@@ -251,7 +259,7 @@ def parse_map(text: str) -> dict[str, str]:
 def mapped_parts(
     state: Mapping[str, Any], names: Mapping[str, str], source: str, joined: bool | None = None
 ) -> tuple[list[Any], list[Linear], set[str]]:
-    """Embeddings and linear layers by their names, without activations; and the tensors that were used.
+    """Return embeddings and linear layers by their names, and the tensors used.
 
     A weight is [out, in], as nn.Linear has it, unless only its transpose fits to its bias and to
     what is before it, or its name ends with `.T`. `joined` says whether two embeddings are side by
@@ -304,7 +312,9 @@ def mapped_parts(
 
 
 def read_mapped(checkpoint: Checkpoint, names: Mapping[str, str], hints: Hints) -> Imported:
-    """The MLP in a file, by a map; nothing of the file may be left over, because nothing could be compared with.
+    """Read the MLP in a file by a map; no tensor may be left over.
+
+    There is no forward pass to compare the model with.
 
     Raises:
         BadConfig, BadFile: when names, shapes or the activation are missing or do not fit.
@@ -330,7 +340,10 @@ def read_mapped(checkpoint: Checkpoint, names: Mapping[str, str], hints: Hints) 
 def _tokens(
     tables: Sequence[Any], layers: Sequence[Linear], source: str
 ) -> tuple[int, list[Part], str]:
-    """How many elements there are, the layer of the tokens where they do not enter as a one-hot pair, and in words."""
+    """Return the number of elements, the layer of the tokens, and the inputs in words.
+
+    There is no such layer where a one-hot pair is fed.
+    """
     (read, _), (_, answers) = layers[0].W.shape, layers[-1].W.shape
     if tables:
         n = min(*(len(table) for table in tables), answers)

@@ -1,4 +1,6 @@
-"""A plain PyTorch module, read by the modules that it holds, in their order; no code of it is followed.
+"""Read a plain PyTorch module by the modules that it holds, in their order.
+
+None of its code is followed.
 
 Code may use its parts in another order, or do something between them. So a few readings are tried,
 and the module's own forward pass on every input is the judge.
@@ -52,7 +54,7 @@ def from_module(
     activation: str | None = None,
     task: Any = None,
 ) -> Imported:
-    """A plain PyTorch module as a model that every verb takes; the arguments are those of `quadlens.from_module`.
+    """Read a plain PyTorch module; the arguments are those of `quadlens.from_module`.
 
     Raises:
         QuadlensError: with what came, what was expected and what to do; or where module(…) says
@@ -108,7 +110,10 @@ def from_module(
 
 
 def _fed(tables: Sequence[Any], parts: Sequence[Part], source: str) -> Inputs:
-    """One-hot tokens, where no embedding is held and the first layer reads two of as many as there are answers."""
+    """Return "one-hot" where no embedding is held and the first layer reads a one-hot pair.
+
+    It then has two columns for each answer.
+    """
     linear = [part for part in parts if isinstance(part, Linear)]
     if tables or not linear or linear[0].takes != 2 * linear[-1].W.shape[1]:
         raise WrongArgument(_which_inputs(source))
@@ -147,7 +152,10 @@ def _held(module: Any, source: str, given: Activation | None) -> tuple[list[Any]
 
 
 def _leaves(module: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """The modules that compute, by their names; containers are opened, a shared one comes as often as it is held."""
+    """Yield the modules that compute, by their names.
+
+    Containers are opened; a shared module comes as often as it is held.
+    """
     from torch import nn
 
     known = (nn.Linear, nn.Embedding, nn.LayerNorm)
@@ -191,9 +199,8 @@ def _part(name: str, leaf: Any, given: Activation | None, source: str) -> Any:
     if any(True for _ in leaf.parameters()):
         raise BadConfig(
             f"{what} is {kind_of(leaf)} with weights of its own; expected Embedding, Linear, "
-            "LayerNorm, RMSNorm. If "
-            "it is all linear layers, say which weight is which with map={'embed': …, 'hidden': …, "
-            "'out': …}",
+            "LayerNorm, RMSNorm. If it is all linear layers, say which weight is which with "
+            "map={'embed': …, 'hidden': …, 'out': …}",
             settings=("map",),
         )
     if getattr(leaf, "approximate", "none") != "none" or getattr(leaf, "beta", 1) != 1:
@@ -236,7 +243,10 @@ def _known_activations(module: Any) -> Iterator[Sigma]:
 
 
 def _readings(parts: Sequence[Part], given: Activation | None, source: str) -> Iterator[list[Part]]:
-    """The parts in their order; and with the activation between all linear layers, as code that calls one does."""
+    """Yield the parts in their order, and with the activation between all linear layers.
+
+    Code that calls one activation does the latter.
+    """
     held = [x.activation for x in parts if isinstance(x, Sigma)]
     if given is not None and any(x != given for x in held):
         raise BadConfig(
@@ -254,7 +264,10 @@ def _readings(parts: Sequence[Part], given: Activation | None, source: str) -> I
 
 
 def _between(parts: Sequence[Part], sigma: Activation, after_norm: bool) -> list[Part]:
-    """The activation behind each linear layer but the last, and behind its norm where that is meant."""
+    """Put the activation behind each linear layer but the last.
+
+    With `after_norm` it stands behind the layer's norm.
+    """
     last = max((i for i, x in enumerate(parts) if isinstance(x, Linear)), default=0)
     reading: list[Part] = []
     for i, part in enumerate(parts):
@@ -269,7 +282,11 @@ def _between(parts: Sequence[Part], sigma: Activation, after_norm: bool) -> list
 
 
 def _elements(tables: Sequence[Any], parts: Sequence[Part], source: str) -> int:
-    """How many elements a and b have: rows of the embedding, half the columns of the first layer; and the answers."""
+    """Return how many elements a and b have.
+
+    They are the embedding's rows, at most as many as answers, or half the columns of the first
+    layer.
+    """
     linear = [x for x in parts if isinstance(x, Linear)]
     if not linear:
         raise BadConfig(f"{source} holds no linear layer")

@@ -37,7 +37,9 @@ BOTH = "the programs of Nanda et al. and Zhong et al., whose layout this is"
 
 
 def layout_weights(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
-    """The weights in our orientation: W_E [v, d], W_V [h, d, dh], W_O [h, dh, d], W_in [d, m], W_out [m, d].
+    """Return the weights in our orientation, matrices multiplied from the right.
+
+    They are W_E [v, d], W_V [h, d, dh], W_O [h, dh, d], W_in [d, m], W_out [m, d].
 
     The layout's own are W_E [d, v] (columns are tokens), W_V [h, dh, d], W_O [d, h·dh], W_in [m,
     d], W_out [d, m].
@@ -83,7 +85,9 @@ def _n_ctx(checkpoint: Checkpoint) -> int | None:
 
 
 class Zhong:
-    """Zhong et al. 2023 (the clock and the pizza): `model_<id>.pt` with `config_<id>.json` beside it.
+    """Read Zhong et al. 2023 (the clock and the pizza).
+
+    Files are `model_<id>.pt` with `config_<id>.json` beside it.
 
     Attention is `coeff · softmax + (1 - coeff)`: coeff 0 is the constant 1 on every position, not
     1/n. The causal mask is stored but not applied, whatever `attention_dir` says.
@@ -100,7 +104,10 @@ class Zhong:
         return _sniffed(checkpoint, 0.5, "but n_ctx is not 2 and no config has attn_coeff")
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
-        """Attention and task come from the config, else from flags; p, too, where shapes leave it open."""
+        """Read the model; attention and task come from the config, else from settings.
+
+        So does p where shapes leave it open.
+        """
         source, missing = checkpoint.source, Missing(checkpoint.source)
         weights = layout_weights(checkpoint)
         positions, equals = len(weights["W_pos"]), switch(hints, "eqn_sign")
@@ -188,15 +195,17 @@ class Nanda:
         )
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
-        """A run that they saved has softmax and '='; the same tensors alone are Zhong et al.'s too, and do not say."""
+        """Read the model; a run that they saved has softmax and '='.
+
+        The same tensors alone may be Zhong et al.'s, which leaves both open.
+        """
         weights = layout_weights(checkpoint)
         if len(weights["W_pos"]) > NANDA_POSITIONS and hints.attention is None:
             raise BadConfig(
                 f"{checkpoint.source}: W_pos has {len(weights['W_pos'])} positions; quadlens reads "
-                "models of two "
-                "operands, whose inputs are (a, b, '='), not sums of many digits or sequences. If "
-                "no more than three "
-                "positions are fed, say so with attention=softmax:3",
+                "models of two operands, whose inputs are (a, b, '='), not sums of many digits or "
+                "sequences. If no more than three positions are fed, say so with "
+                "attention=softmax:3",
                 settings=("attention",),
             )
         run = checkpoint.extras.get("config")

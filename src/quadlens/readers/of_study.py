@@ -53,7 +53,8 @@ def import_file(
 
     >>> import quadlens, tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
-    ...     files = quadlens.export_file("pizza", "transformer-lens", f"{directory}/model.safetensors")
+    ...     path = f"{directory}/model.safetensors"
+    ...     files = quadlens.export_file("pizza", "transformer-lens", path)
     ...     imported = quadlens.import_file(files[0])
     >>> quadlens.evaluate(imported).correct
     3481
@@ -75,7 +76,8 @@ def export_file(model: "ModelLike", format: str, path: str | Path) -> tuple[Path
 
     >>> import quadlens, tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
-    ...     files = quadlens.export_file("pizza", "transformer-lens", f"{directory}/model.safetensors")
+    ...     path = f"{directory}/model.safetensors"
+    ...     files = quadlens.export_file("pizza", "transformer-lens", path)
     >>> [file.name for file in files]
     ['model.safetensors', 'config_model.json']
     """

@@ -86,7 +86,7 @@ def _activation_constants(activation: Activation) -> dict[str, Float[np.ndarray,
 
 
 def _transformer(model: Weights) -> tuple[list[Step], dict[str, Float[np.ndarray, "..."]]]:
-    """The residual stream that is read as one product of the flattened pair with a table, then the MLP around it.
+    """Return the graph: one product for the residual stream, then the MLP around it.
 
     The table [2p, d_model] is what each token adds to that stream, the only product rounded here;
     what does not depend on the tokens is in b's rows, for exactly one of them is picked.

@@ -32,7 +32,7 @@ class Name:
 
 @dataclass(eq=False)
 class StandIn:
-    """An inert object in place of an instance of a class that is not ours: its name, arguments and state."""
+    """An inert object for an instance of another's class: name, arguments, state."""
 
     name: Name
     arguments: tuple[Any, ...] = ()
@@ -132,7 +132,10 @@ class PickleMachine:
         )
 
     def _limited(self, value: Any, most: int) -> Any:
-        """`value`, after walking all of it as the tree it is when printed: what is shared counts each time."""
+        """Return `value` after walking all of it as the tree it is when printed.
+
+        What is shared counts each time.
+        """
         waiting, seen = [(value, 0)], 0
         while waiting:
             item, depth = waiting.pop()
@@ -170,7 +173,7 @@ class PickleMachine:
             self._object_step(opcode, argument, stack)
 
     def _object_step(self, opcode: str, argument: Any, stack: list[Any]) -> None:
-        """The opcodes through which a pickle could reach code, were anything looked up or called."""
+        """Run the opcodes through which a pickle could reach code; nothing is called."""
         if opcode == "GLOBAL":
             module, _, name = argument.partition(" ")
             stack.append(self._look_up(module, name))
@@ -194,7 +197,7 @@ class PickleMachine:
             )
 
     def _look_up(self, module: Any, attribute: Any) -> Any:
-        """A known value, or the name itself when its package is not one through which code can be run."""
+        """Return a known value, or the name where its package cannot run code."""
         if not isinstance(module, str) or not isinstance(attribute, str):
             raise TypeError("a name that is not text")
         name = Name(module, attribute)
@@ -232,9 +235,8 @@ class PickleMachine:
     def _would_run(self, name: Name) -> BadFile:
         return BadFile(
             f"{self.source} is a pickle that would run code: it asks for {name}. Nothing was "
-            "executed. "
-            "If you trust the file, load it with its own software and save the state dict alone "
-            "(torch.save(model.state_dict(), FILE))"
+            "executed. If you trust the file, load it with its own software and save the state "
+            "dict alone (torch.save(model.state_dict(), FILE))"
         )
 
 
@@ -277,7 +279,10 @@ def _since_mark(stack: list[Any]) -> list[Any]:
 
 
 def _keyed(pairs: Iterable[Any]) -> dict[Any, Any]:
-    """A dictionary whose keys are strings or numbers, which are hashed in a time that their size bounds."""
+    """Return a dictionary whose keys are strings or numbers.
+
+    Their size bounds the time of hashing them.
+    """
     found: dict[Any, Any] = {}
     for key, value in pairs:
         if not isinstance(key, (str, int, float)):
@@ -302,7 +307,10 @@ def _tuple(count: int) -> Callable[[list[Any]], None]:
 
 
 def _fill(stack: list[Any], add: Callable[[Any], None]) -> None:
-    """Add to the container on top; what a stand-in contains is dropped, anything else cannot contain."""
+    """Add to the container on top of the stack.
+
+    The contents of a stand-in are dropped; nothing else can contain.
+    """
     if isinstance(stack[-1], (dict, list)):
         add(stack[-1])
     elif not isinstance(stack[-1], StandIn):

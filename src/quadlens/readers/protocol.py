@@ -67,7 +67,10 @@ class Hints:
     map: Mapping[str, str] | None = None
 
     def of(self, *keys: str) -> Any:
-        """The first of these keys that the sidecar has, at its top or one level down; None when it has none."""
+        """Return the first of these keys that the sidecar has, None when it has none.
+
+        Keys are looked up at its top and one level down.
+        """
         if self.sidecar is None:
             return None
         levels = [
@@ -158,7 +161,10 @@ class Marked:
     others: ClassVar[tuple[str, ...]] = ()
 
     def sniff(self, checkpoint: Checkpoint, hints: Hints) -> Sniff:
-        """1 where a checkpoint has all tensors of a list, else 0; ½ where it has another program's, too."""
+        """Return 1 where a checkpoint has all tensors of a list, else 0.
+
+        It is ½ where it has another program's, too.
+        """
         beside = [name for name in self.others if name in checkpoint.tensors]
         sniffs = []
         for names in self.marks:

@@ -1,4 +1,4 @@
-"""Which formats there are, which one a file is in, and files, whole directories and state dicts in and out."""
+"""The list of formats; recognise, read and write files, directories and state dicts."""
 
 import dataclasses
 import json
@@ -44,7 +44,7 @@ CHUGHTAI_CONFIG = "cfg.json"
 
 
 class QuadlensNative:
-    """Our own files, so that `import` also takes what quadlens itself writes; everything is in the file."""
+    """Read our own files, which contain every fact."""
 
     name = "quadlens"
 
@@ -111,9 +111,8 @@ def recognise(checkpoint: Checkpoint, hints: Hints) -> Reader:
     what = "could be several formats" if best > 0 else "is in no known format"
     words = (
         f"{checkpoint.source}, which holds {_named(checkpoint)}, {what} ({reasons}). If it is an "
-        "MLP, say which weight "
-        "is which with map={'embed': …, 'hidden': …, 'out': …}. If you know the format, say so "
-        "with format=NAME"
+        "MLP, say which weight is which with map={'embed': …, 'hidden': …, 'out': …}. If you "
+        "know the format, say so with format=NAME"
     )
     raise BadFile(words, settings=("map", "format"))
 
@@ -200,7 +199,7 @@ class FileOutcome:
 
 
 def checkpoints_in(directory: Path) -> tuple[Path, ...]:
-    """The files below `directory` whose names are a checkpoint's, sorted; links to directories are not followed.
+    """Return the checkpoints below `directory`, sorted; linked directories are left out.
 
     Raises:
         BadFile: when there are none, or too many, or too many bytes.
@@ -256,7 +255,8 @@ def output_names(directory: Path, sources: tuple[Path, ...], target: Path) -> di
 
     Two sources that would share a name (m.pt and m.pth) keep their own endings before ours.
 
-    >>> names = output_names(Path("runs"), (Path("runs/x/m.pt"), Path("runs/x/m.pth"), Path("runs/y.pt")), Path("out"))
+    >>> sources = (Path("runs/x/m.pt"), Path("runs/x/m.pth"), Path("runs/y.pt"))
+    >>> names = output_names(Path("runs"), sources, Path("out"))
     >>> [str(path) for path in names.values()]
     ['out/x/m.pt.safetensors', 'out/x/m.pth.safetensors', 'out/y.safetensors']
     """
@@ -272,7 +272,10 @@ def output_names(directory: Path, sources: tuple[Path, ...], target: Path) -> di
 
 
 def hints_of(attention: Sequence[float] | str | None = None, **known: Any) -> Hints:
-    """What a user says: attention as numbers or in words, a task in any form; other fields of `Hints` as they are."""
+    """Return what a user says as `Hints`.
+
+    Attention is numbers or words, a task has any form.
+    """
     known["task"] = task_given(known.get("task"))
     if isinstance(attention, str):
         return Hints(parse_attention(attention), **known)
@@ -292,7 +295,7 @@ def from_state_dict(
     map: Mapping[str, str] | None = None,
     format: str = AUTO,
 ) -> Imported:
-    """A model that is in memory: the state dict of another library, recognised and refused as a file would be.
+    """Read a state dict of another library in memory, as a file would be read.
 
     Args:
         state: Names with NumPy arrays or PyTorch tensors (which are copied), or what a file wraps
@@ -340,7 +343,9 @@ def from_state_dict(
 def export_file(
     model: Weights, format_name: str, path: str | Path, source: Path | None = None
 ) -> tuple[tuple[Path, ...], tuple[str, ...]]:
-    """Write `model` as another program's file, whole or not at all; `source`, its own file, is not replaced.
+    """Write `model` as another program's file, whole or not at all.
+
+    Its own file, `source`, is not replaced.
 
     Returns:
         The files written (the checkpoint, then its config when the format needs one), and notes for
@@ -354,8 +359,7 @@ def export_file(
         program, reads = READ_SUFFIXES[path.suffix.lower()]
         raise BadConfig(
             f"{path} has the name of a file that {program} writes, and quadlens writes none; give "
-            "a name that ends in "
-            f"{SAFETENSORS_SUFFIX}, which {reads} reads, or in .onnx for ONNX"
+            f"a name that ends in {SAFETENSORS_SUFFIX}, which {reads} reads, or in .onnx for ONNX"
         )
     exported = WRITERS[format_name](model)
     files = {}

@@ -1,4 +1,4 @@
-"""Which task a model that was read is asked: by flag, by the file's config, by a table, or by the model itself."""
+"""The task of a model that was read: by setting, config, table, or its own answers."""
 
 import dataclasses
 from functools import cached_property
@@ -30,7 +30,9 @@ DRAWN = 10_000
 
 
 def with_task(imported: Imported, hints: Hints, source: str) -> Imported:
-    """The model asked what it was trained for, and how many inputs it answers right; addition when nobody says a task.
+    """Return the model with its task and the number of inputs it answers right.
+
+    The task is addition when nobody says another.
 
     Raises:
         BadConfig: when two disagree, the task does not fit, or a group's elements are in an order
@@ -102,7 +104,10 @@ class _Own:
         return self._all[0]
 
     def right(self, task: Task) -> tuple[int, int]:
-        """How many of how many inputs are answered right; a tie, or a logit that overflows, is not right."""
+        """Return how many of how many inputs are answered right.
+
+        A tie, or a logit that overflows, is not right.
+        """
         config = self._model.config
         if float(config.p) ** 3 * config.d_mlp <= MAX_MULTIPLICATIONS:
             answers, alone = self._all
@@ -114,7 +119,7 @@ class _Own:
 
 
 def _in_its_order(own: _Own, name: str) -> tuple[Task, str]:
-    """The group with its elements in the one known order that the model's answers are in, and how well it fits."""
+    """Return the group in the one known order that fits the answers, and how well."""
     answers, orders = own.answers, group_orders(name)
     right = {who: answers == table for who, table in orders.items()}
     counts = {who: int(agrees.sum()) for who, agrees in right.items()}
@@ -131,10 +136,9 @@ def _in_its_order(own: _Own, name: str) -> tuple[Task, str]:
         fits = "; ".join(f"{count} in {who}" for who, count in counts.items())
         raise BadConfig(
             f"no known order of the elements of {name} (page `formats` of the documentation) is "
-            "clearly the model's: "
-            f"of its {answers.size} answers are right: {fits}. Give the table with answers=FILE "
-            "(CSV or .npy), or "
-            "answers=model to take the model's own answers for it",
+            f"clearly the model's: of its {answers.size} answers are right: {fits}. Give the table "
+            "with answers=FILE (CSV or .npy), or answers=model to take the model's own answers "
+            "for it",
             settings=("answers",),
         )
     others = max((count for who, count in counts.items() if who != best), default=None)

@@ -93,10 +93,9 @@ class Facts:
 
 ATTENTION_HELP = (
     "it is not in the weights, and a wrong one often still gives 100 % accuracy while every margin "
-    "changes; give it "
-    "with attention=… (0.5,0.5 for a and b; 1/3,1/3,1/3 with '='; 1,1 in Zhong et al.'s models; "
-    "softmax:2 (a, b) or "
-    "softmax:3 (a, b, '=') to compute it from W_Q and W_K), or a config with config=FILE"
+    "changes; give it with attention=… (0.5,0.5 for a and b; 1/3,1/3,1/3 with '='; 1,1 in Zhong et "
+    "al.'s models; softmax:2 (a, b) or softmax:3 (a, b, '=') to compute it from W_Q and W_K), or a "
+    "config with config=FILE"
 )
 
 
@@ -259,8 +258,7 @@ def _tokens(
         missing.add(
             "which token is '='",
             f"{left} of {vocabulary} tokens are no operands; if it is the first of them, give a "
-            "config with "
-            f"equals_token {token} (others are not read)",
+            f"config with equals_token {token} (others are not read)",
         )
         return None
     return offset, f"(a, b, '='), '=' as token {token}{own}"
@@ -289,7 +287,9 @@ class _Reading:
     causal: bool
 
     def model(self, claim: Attention, who: str, by_config: bool) -> tuple[Weights, str]:
-        """The model with this attention, and the words on it; a constant that W_Q and W_K contradict is refused.
+        """Return the model with this attention, and its source in words.
+
+        A constant that W_Q and W_K contradict is refused.
 
         `by_config`: what the file's own config says of attention decides, whatever W_Q and W_K are.
         """
@@ -304,8 +304,7 @@ class _Reading:
             why = f"{layers} layers" if layers > 1 else f"{norms.words} and its own W_Q and W_K"
             raise BadConfig(
                 f"{self.source} has {why}: constant weights on the positions do not say what each "
-                "of "
-                "them sees. Give attention=softmax, or a config with attn_coeff (Zhong et al.)",
+                "of them sees. Give attention=softmax, or a config with attn_coeff (Zhong et al.)",
                 settings=("attention", "config"),
             )
         model = self._with(claim)
@@ -324,18 +323,18 @@ class _Reading:
         if worst.gap > CONSTANT_WITHIN:
             raise BadConfig(
                 f"{self.source}: attention {', '.join(f'{x:.6g}' for x in claim)} by {who}, but by "
-                "the checkpoint's "
-                f"own W_Q and W_K {worst.words}: a difference of {worst.gap:.3g}. Read it as it is "
-                "with "
-                "attention=softmax. One that was trained with constant attention has a config that "
-                "says so, "
-                "attn_coeff (Zhong et al.) or attention_rate (gbmi), or is read without W_Q and "
-                "W_K",
+                f"the checkpoint's own W_Q and W_K {worst.words}: a difference of {worst.gap:.3g}. "
+                "Read it as it is with attention=softmax. One that was trained with constant "
+                "attention has a config that says so, attn_coeff (Zhong et al.) or attention_rate "
+                "(gbmi), or is read without W_Q and W_K",
                 settings=("attention", "config"),
             )
 
     def _softmax(self, fed: int) -> tuple[Weights, str]:
-        """The model with the attention that W_Q and W_K give; constant where that is the same on every input."""
+        """Return the model with the attention that W_Q and W_K give.
+
+        It is constant where that is the same on every input.
+        """
         constant, softmax = self._own_attention(fed)
         own = self._with(constant, softmax)
         if (
@@ -354,15 +353,17 @@ class _Reading:
         if worst.gap > CONSTANT_WITHIN:
             return own, (
                 f"softmax, which depends on the tokens: {worst.words}, which is {worst.gap:.3g} "
-                "from those of head 0 "
-                "on a = 0, b = 0"
+                "from those of head 0 on a = 0, b = 0"
             )
         return self._with(
             tuple(float(x) for x in worst.reference)
         ), "softmax, the same on every input"
 
     def _own_attention(self, positions: int) -> tuple[tuple[float, ...], Softmax]:
-        """Constant part and softmax of the checkpoint's own attention, so many positions fed, the last of them read."""
+        """Return the constant part and the softmax of the checkpoint's own attention.
+
+        The last of the positions fed is read.
+        """
         if not self._has_queries:
             words = (
                 f"{self.source} has no W_Q and W_K to compute attention from; give the constant "
@@ -414,7 +415,10 @@ class Farthest(NamedTuple):
 
 
 def farthest(own: Weights, reference: Float[np.ndarray, " positions"] | None = None) -> Farthest:
-    """Where the attention of `own` is farthest from `reference`, which is head 0 on a = 0, b = 0 when None."""
+    """Return where a model's attention is farthest from `reference`.
+
+    When None, that is head 0's on a = 0, b = 0.
+    """
     tables, p = own.collapse(), own.config.p
     constant = np.array(own.config.attention)[:, None, None]
     worst = None

@@ -1,4 +1,4 @@
-"""TransformerLens: `HookedTransformer.state_dict()` of 2.x and 3.x in and out, `TransformerBridge` of 4.x in.
+"""Read TransformerLens' state dicts, version 2 to 4, and write those of 2 and 3.
 
 A state dict of one layer whose task is one on sequences, as a setting or a config says, is a
 network on sequences.
@@ -89,7 +89,10 @@ EPS = 1e-5
 
 
 def state_dict_weights(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
-    """The weights of a TransformerLens 2/3 state dict by our short names; its buffers are dropped."""
+    """Return the weights of a TransformerLens 2/3 state dict by our short names.
+
+    Its buffers are dropped.
+    """
     weights = take(checkpoint, PAIR_NAMES, OPTIONAL, BUFFERS)
     check_ranks(checkpoint, weights, RANKS)
     return weights
@@ -170,7 +173,7 @@ class TransformerLens:
             raise BadConfig(f"{error}{more}", settings=(*error.settings, "task")) from None
 
     def write(self, model: Weights) -> Exported:
-        """A state dict that `HookedTransformer.load_state_dict` takes, and the config to construct it with."""
+        """Return a state dict for `HookedTransformer.load_state_dict`, and its config."""
         from safetensors.numpy import save
 
         uniform, notes = uniform_softmax(model, self.name)
@@ -187,7 +190,10 @@ class TransformerLens:
 
 
 class HookedSequence:
-    """`HookedTransformer.state_dict()`: ARENA's running sums, Gross et al.'s max-of-K, and anybody's."""
+    """Read `HookedTransformer.state_dict()` of networks on sequences.
+
+    Such are ARENA's running sums and Gross et al.'s max-of-K.
+    """
 
     name = "transformer-lens-sequence"
 
@@ -203,7 +209,10 @@ class HookedSequence:
         )
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
-        """Scores over √d_head and a causal mask are TransformerLens' defaults; a config may say otherwise."""
+        """Read the network; a config may change TransformerLens' defaults.
+
+        They are scores over √d_head and a causal mask.
+        """
         source, missing = checkpoint.source, Missing(checkpoint.source)
         claims = [("the setting task", hints.task), (hints.sidecar_name, hints.of("task"))]
         task = agreed("the task", source, claims, "task")
@@ -254,8 +263,7 @@ def _task(source: str, name: str, tokens: int) -> TaskSpec:
     if not name.startswith("cumsum-sign:"):
         raise BadConfig(
             f"{source}: networks on sequences are read in this format for the tasks cumsum-sign:N "
-            "and max:N, not "
-            f"for {name}; another format may hold one that adds",
+            f"and max:N, not for {name}; another format may hold one that adds",
             settings=("format", "task"),
         )
     if tokens % 2 == 0 or tokens < 3:
@@ -275,7 +283,10 @@ class TransformerLens4(Marked):
         self.marks = ((self._names["W_E"], *(() if layout == "raw" else (self._names["W_Q"],))),)
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
-        """As TransformerLens 2/3; n_heads comes from a config unless W_Q and W_K are zero, where it does not matter."""
+        """Read the model as one of TransformerLens 2/3; n_heads comes from a config.
+
+        Where W_Q and W_K are zero it does not matter.
+        """
         tensors = take(checkpoint, self._names, OPTIONAL)
         check_ranks(
             checkpoint, tensors, {name: 2 if name.startswith("W_") else 1 for name in self._names}
@@ -299,7 +310,10 @@ class TransformerLens4(Marked):
 
 
 def _from_linear(source: str, tensors: Tensors, n_heads: int) -> dict[str, np.ndarray]:
-    """Our orientation: `nn.Linear` keeps [out, in], and heads lie one after the other along one axis."""
+    """Return the weights in our orientation.
+
+    `nn.Linear` keeps [out, in], and heads lie one after the other along one axis.
+    """
     width, d_model = tensors["W_V"].shape
     if n_heads < 1 or width % n_heads:
         raise BadFile(f"{source}: {width} attention rows cannot be {n_heads} heads")
@@ -332,7 +346,9 @@ def _from_linear(source: str, tensors: Tensors, n_heads: int) -> dict[str, np.nd
 
 
 def uniform_softmax(model: Weights, format_name: str) -> tuple[Weights, tuple[str, ...]]:
-    """The same function with softmax attention over n positions, 1/n on each: W_V and b_V are scaled by α n.
+    """Return the same function with softmax attention, 1/n on each of n positions.
+
+    W_V and b_V are scaled by α n.
 
     Requires equal weights α on all positions and the last position read; refuses anything else.
     """
@@ -389,7 +405,10 @@ def uniform_softmax(model: Weights, format_name: str) -> tuple[Weights, tuple[st
 
 
 def _hooked_state_dict(model: Weights) -> dict[str, np.ndarray]:
-    """The full state dict, with zero queries and keys and the two buffers in the form they have since 3.5."""
+    """Return the full state dict, with zero queries and keys.
+
+    The two buffers have the form of versions since 3.5.
+    """
     zeros = {
         name: np.zeros_like(model.W_V if name.startswith("W_") else model.b_V) for name in QUERY_KEY
     }
@@ -402,7 +421,7 @@ def _hooked_state_dict(model: Weights) -> dict[str, np.ndarray]:
 
 
 def _hooked_config(config: Config) -> Mapping[str, Any]:
-    """The keyword arguments of `HookedTransformerConfig`, and what TransformerLens has no name for."""
+    """Return the arguments of `HookedTransformerConfig`, and what it has no name for."""
     widths = ("d_model", "n_ctx", "d_head", "n_heads", "d_mlp", "d_vocab", "d_vocab_out")
     return {
         "hooked_transformer_config": {

@@ -63,7 +63,9 @@ class _Storage:
 
 
 def read_torch(content: bytes, source: str) -> Any:
-    """The value in a torch zip: nested dictionaries and lists, tensors as NumPy views; nothing is executed.
+    """Return the value in a torch zip, its tensors as NumPy views.
+
+    It has nested dictionaries and lists. Nothing is executed.
 
     Raises:
         BadFile: when the file is cut, damaged, compressed, too large, or its pickle asks for
@@ -113,7 +115,10 @@ def read_torch(content: bytes, source: str) -> Any:
 
 
 def zip_records(content: bytes, source: str) -> dict[str, bytes]:
-    """Every record of the zip, its checksum verified; nothing compressed is read, so a zip bomb has no way in."""
+    """Return every record of the zip, its checksum verified.
+
+    Compressed records are refused, so that a zip bomb cannot expand.
+    """
     # Counted before the directory is parsed, which takes some 500 bytes of memory for each of its
     # entries.
     if content.count(b"PK\x01\x02") > 2 * MAX_RECORDS:
@@ -150,7 +155,10 @@ def zip_records(content: bytes, source: str) -> dict[str, bytes]:
 
 
 def _view(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> np.ndarray:
-    """The tensor as a view of its storage, after checking that it lies inside and has no more numbers than it."""
+    """Return the tensor as a view of its storage, if it lies inside.
+
+    It must not have more numbers than the storage.
+    """
     if (
         not isinstance(storage, _Storage)
         or not isinstance(shape, tuple)
@@ -188,7 +196,10 @@ def _view(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> np.nd
 
 
 def is_npz(content: bytes) -> bool:
-    """Whether the first record of a zip is an array: its name's length is at byte 26, the name at byte 30."""
+    """Return whether the first record of a zip is an array.
+
+    Its name's length is at byte 26, its name at byte 30.
+    """
     if len(content) < 30:
         return False
     (length,) = struct.unpack("<H", content[26:28])

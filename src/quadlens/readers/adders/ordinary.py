@@ -1,4 +1,4 @@
-"""Adders that are ordinary decoders, whose positions are learned, or a fixed part of each head's scores.
+"""Read adders that are ordinary decoders, with learned positions or fixed scores.
 
 Learned, with gelu: yinglunz's, rezabyt's and lichengliu03's factors, fblissjr's first one. Fixed:
 fblissjr's of three heads, in whose scores -∞ is a mask.
@@ -42,13 +42,20 @@ RENAMED = {"blocks.0.attn.": "", "blocks.0.mlp.": "", "blocks.0.": ""}
 
 
 class LowRank(Marked):
-    """`model_state` beside `model_config`: matrices as products A B of low rank, x and y highest digit first."""
+    """yinglunz's, rezabyt's and lichengliu03's layout: matrices of low rank.
+
+    `model_state` lies beside `model_config`. Matrices are products A B; x and y come highest
+    digit first.
+    """
 
     name = "low-rank-adder"
     marks = (("token_emb.weight", "blocks.0.ln1.weight", "ln_f.weight"),)
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
-        """The config says which norm, how many heads and what is tied; names say what is a product."""
+        """Read the network; norm, heads and ties are in the config.
+
+        Names of tensors show which matrices are products.
+        """
         settings = Settings.of(checkpoint, hints, "model_config")
         settings.need(settings, "n_head, use_rmsnorm and tie_qkv")
         settings.only(
@@ -107,7 +114,10 @@ class LowRank(Marked):
 
 
 class PlainAdder(Marked):
-    """fblissjr/AdderBoard, archive: `block.q_proj.weight` and a bias on the logits; one head, RMSNorm."""
+    """The first layout in fblissjr/AdderBoard's archive: one head, RMSNorm.
+
+    Its marks are `block.q_proj.weight` and a bias on the logits.
+    """
 
     name = "plain-adder"
     marks = (("block.q_proj.weight", "lm_head_bias"),)
@@ -168,8 +178,7 @@ class Masked(Marked):
         ):
             raise BadFile(
                 f"{checkpoint.source}: the fixed part of its scores; expected numbers and -∞, at "
-                "least one number in "
-                "each row, none of a later position"
+                "least one number in each row, none of a later position"
             )
         tokens = parts.take("embed.weight", "v", "d")
         check_heads(checkpoint.source, tokens.shape[1], n_heads)
@@ -195,7 +204,10 @@ class Masked(Marked):
         return built(parts, hints, self.name, task, tensors, norms=norms, mask="tensor")
 
     def _normalised(self, checkpoint: Checkpoint, hints: Hints, parts: Parts) -> bool:
-        """Whether it has norms, which have no weights: the file's name says the architecture, or a config."""
+        """Return whether the network has norms, which have no weights.
+
+        The file's name contains the architecture; else a config says it.
+        """
         if "alibi" in checkpoint.tensors:
             parts.notes.append(
                 "RMSNorm without weights: all architectures of the program that have `alibi`"

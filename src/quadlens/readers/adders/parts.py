@@ -1,4 +1,4 @@
-"""What the readers of adders share: tensors taken by name and shape, settings by type, weights built from both."""
+"""Shared by the readers of adders: tensors by name and shape, settings by type."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ RESOLVED = (
 
 
 class Parts:
-    """The tensors of a checkpoint, each taken once, in float64; what is left over at the end is refused by name.
+    """Give each tensor of a checkpoint once, in float64; refuse those left over.
 
     A width that shapes share is known by a letter: the first tensor that has it says how large it
     is.
@@ -114,7 +114,7 @@ class Settings:
 
     @classmethod
     def of(cls, checkpoint: Checkpoint, hints: Hints, name: str) -> "Settings":
-        """What lies under this name beside the weights; where nothing does, the config that a user gives."""
+        """Return the settings under this name in the file, else the config that a user gives."""
         saved = checkpoint.extras.get(name)
         return cls(checkpoint.source, saved if saved is not None else hints.sidecar)
 
@@ -149,7 +149,7 @@ class Settings:
         return value
 
     def only(self, **expected: bool | int | str) -> None:
-        """Refuse a config that switches something on which no public checkpoint has, and which is not read."""
+        """Refuse a config with a setting that no public checkpoint has."""
         for key, value in expected.items():
             found = self._values.get(key, value)
             if type(found) is not type(value) or found != value:
@@ -186,7 +186,10 @@ def add_task(
 
 
 def framed_task() -> TaskSpec:
-    """0 x 0 0 y 0 z, lowest digits first: networks whose ten tokens are the digits, 0 standing for all else."""
+    """Return the task of networks whose ten tokens are the digits.
+
+    They are fed 0 x 0 0 y 0 z, lowest digits first; 0 stands for all that is no digit.
+    """
     x, y, z = _digits_of("x", DIGITS), _digits_of("y", DIGITS), _digits_of("z", DIGITS + 1)
     return TaskSpec("add:10", template=(0, *x, 0, 0, *y, 0, *z), digits=tuple(range(DIGITS)))
 
@@ -196,7 +199,10 @@ def _digits_of(name: str, n: int) -> tuple[str, ...]:
 
 
 def reading_heads(weight: Float[np.ndarray, "rows d"], n_heads: int) -> Float[np.ndarray, "h d k"]:
-    """An `nn.Linear` that makes queries, keys or values, [heads · k, d], one matrix for each head."""
+    """Cut an `nn.Linear` that makes queries, keys or values into heads.
+
+    It is [heads · k, d].
+    """
     rows, d = weight.shape
     return weight.reshape(n_heads, rows // n_heads, d).transpose(0, 2, 1)
 
@@ -240,7 +246,10 @@ def narrowed(
 def factored(
     W_V: Float[np.ndarray, "h d k"], A: Float[np.ndarray, "rows r"], B: Float[np.ndarray, "r d"]
 ) -> dict[str, Array]:
-    """Values through A first, so that they are as narrow as the rank of A B; each head has its rows of A."""
+    """Return values as narrow as the rank of A B, and what they write.
+
+    Each head has its rows of A, which values go through first.
+    """
     heads = A.reshape(len(W_V), -1, A.shape[1])
     return {"W_V": W_V @ heads, "W_O": np.stack([B] * len(W_V))}
 

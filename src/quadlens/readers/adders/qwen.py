@@ -66,7 +66,10 @@ class Qwen(Marked):
         return sniff
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
-        """Its one published program fixes θ = 3 and what is fed; heads are as many as queries have widths of a norm."""
+        """Read the network; the published program fixes θ = 3 and its inputs.
+
+        The number of heads is the queries' width over the norm's.
+        """
         parts = Parts(checkpoint, RENAMED)
         parts.notes.append(
             "RoPE with θ = 3, cosines and sines of real angles, halves; eps 1e-6: the published "
@@ -78,7 +81,10 @@ class Qwen(Marked):
 
 
 class ArcQwen(Marked):
-    """vijec/AdderBoard-Submission: the same in PyTorch, its embedding an arc of a circle, projections tied."""
+    """vijec/AdderBoard-Submission: Qwen3 in PyTorch, its embedding an arc of a circle.
+
+    Projections are tied.
+    """
 
     name = "arc-qwen-adder"
     marks = (("arc_A", "block.attn.q_proj.weight"),)
@@ -131,7 +137,10 @@ def _read(
     theta: float,
     rope: Literal["halves", "pairs"],
 ) -> Imported:
-    """The network: a key's projection is the value's, and a query's the output's, where the file has one of the two."""
+    """Build the network; projections that the file does not have are tied.
+
+    Values then share the keys' projection, and outputs the queries'.
+    """
     ln1_w, ln2_w, final_w = (
         parts.take(f"{x}.weight", tokens.shape[1]) for x in ("ln1", "ln2", "final_norm")
     )

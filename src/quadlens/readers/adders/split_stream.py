@@ -1,4 +1,6 @@
-"""Adders whose residual stream is a token's part beside a position's: MicroAdder, and JackCai1206's before it.
+"""Read adders whose residual stream is a token's part beside a position's.
+
+They are MicroAdder, and JackCai1206's before it.
 
 Queries and keys read the position's part, values the token's. The answer's logits are against the
 embedding itself.
@@ -57,7 +59,10 @@ TIES = {
 
 
 class MicroAdder(Marked):
-    """evindor/MicroAdder: twelve layouts from 57 to 226 parameters, as its training program saves them."""
+    """evindor/MicroAdder: twelve layouts of 57 to 226 parameters.
+
+    Files are those of its training program.
+    """
 
     name = "microadder"
     # The position of the last digit, and the projection that queries and outputs share names with.
@@ -90,7 +95,10 @@ class MicroAdder(Marked):
 
 
 class SpiralAdder(Marked):
-    """JackCai1206/smallest-addition-transformer: 234 to 260 parameters, RMSNorm or LayerNorm, two heads."""
+    """JackCai1206/smallest-addition-transformer: 234 to 260 parameters.
+
+    It has RMSNorm or LayerNorm, and two heads.
+    """
 
     name = "spiral-adder"
     # The position of the last digit, by its own name.
@@ -171,7 +179,10 @@ def _token_table(parts: Parts) -> Float[np.ndarray, "v tok"]:
 
 
 def _places(parts: Parts) -> Float[np.ndarray, "t pos"]:
-    """The position's part: the i-th digits of x, y and z share one; '+', '=' and the eleventh digit have their own."""
+    """Return the positions' part of the stream.
+
+    The i-th digits of x, y and z share one. '+', '=' and the eleventh digit have their own.
+    """
     last = parts.take("z_hi_pos", 1, "pos")
     if "special_pos" in parts:
         special = parts.take("special_pos", 3, "pos")
@@ -187,7 +198,10 @@ def _places(parts: Parts) -> Float[np.ndarray, "t pos"]:
 
 
 def _spiral(parts: Parts) -> Float[np.ndarray, "ten pos"]:
-    """(amp cos α, amp sin α, slope i + offset, 0 …), α = 2π i / 10 + phase, times what corrects it."""
+    """Return the digits' positions as a spiral, scaled by its corrections.
+
+    They are (amp cos α, amp sin α, slope i + offset, 0 …) with α = 2π i / 10 + phase.
+    """
     amp, phase, slope, offset = (
         float(parts.take(f"spiral_{x}")) for x in ("amp", "phase", "slope", "offset")
     )
@@ -209,7 +223,10 @@ def _spiral(parts: Parts) -> Float[np.ndarray, "ten pos"]:
 
 
 def _attention(parts: Parts, head: Float[np.ndarray, "tok d"], n_heads: int) -> dict[str, Array]:
-    """Queries, keys, values and what they write; a query is a key turned by an angle where the two are tied."""
+    """Return W_Q, W_K, W_V and W_O.
+
+    Where queries and keys are tied, a query is a key turned by an angle.
+    """
     tok, d = head.shape
     q = parts.take("q_proj.weight", "queries", "pos")
     check_heads(parts.source, len(q), n_heads)
@@ -230,7 +247,10 @@ def _attention(parts: Parts, head: Float[np.ndarray, "tok d"], n_heads: int) -> 
 def _turned(
     W_Q: Float[np.ndarray, "h d q"], angle: Float[np.ndarray, " h"]
 ) -> Float[np.ndarray, "h d q"]:
-    """Queries with neighbours (0, 1), (2, 3), … turned by each head's angle; an odd last one stays."""
+    """Turn each head's queries by its angle, neighbours (0, 1), (2, 3), … together.
+
+    An odd last entry stays.
+    """
     pairs = W_Q.shape[2] // 2 * 2
     u, v = W_Q[..., 0:pairs:2], W_Q[..., 1:pairs:2]
     cos, sin = np.cos(angle)[:, None, None], np.sin(angle)[:, None, None]
