@@ -1,10 +1,11 @@
-"""quadlens explains small networks that learned a finite operation such as addition modulo p, and proves what they do.
+"""Explain small networks that learned a finite operation, and prove what they answer.
 
-model = quadlens.load("pizza")           # or import_file, from_state_dict, build, train
-study = quadlens.study(model)               # computes each thing once; takes TransformerLens'
-object, too quadlens.explain(study)                     # evaluate, bounds, lens, certify, check,
-report, explore: the same way quadlens.figures.quadrature(study, k=5)     # a matplotlib figure, on
-your own axes if you like
+The operation is one such as addition modulo p::
+
+    model = quadlens.load("pizza")          # or import_file, from_state_dict, build, train
+    study = quadlens.study(model)           # computes each part once; also of a HookedTransformer
+    quadlens.explain(study)                 # so do evaluate, bounds, lens, certify, check, report
+    quadlens.figures.quadrature(study, k=5) # a matplotlib figure, on your own axes if you like
 """
 
 from importlib import import_module
@@ -117,15 +118,6 @@ _METHODS = {
     "certify": ("quadlens.proofs.sequences.of_study", "certified"),
     "without_proofs": ("quadlens.proofs.pairs.of_study", "without_proofs"),
 }
-# Until 0.3 they are found here as well.
-_MOVED = (
-    "ablate",
-    "jitter_phases",
-    "jitter_weights",
-    "mix_attention",
-    "resample",
-    "swap_activation",
-)
 __all__ = [*sorted(name for names in _HOMES.values() for name in names)]  # noqa: PLE0604
 
 
@@ -135,8 +127,6 @@ def __getattr__(name: str) -> Any:
         return import_module(
             {"edit": "quadlens.analysis.edit", "figures": "quadlens.show.figures"}[name]
         )
-    if name in _MOVED:
-        return getattr(import_module("quadlens.analysis.edit"), name)
     home = next((home for home, names in _HOMES.items() if name in names), None)
     if home is None:
         raise AttributeError(

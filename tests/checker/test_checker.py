@@ -838,7 +838,6 @@ COMMAND_LINE = {
         "cli",
         "display",
         "errors",
-        "former_names",
         "numbers",
         "plain_json",
         "reading",

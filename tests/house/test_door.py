@@ -121,12 +121,12 @@ def test_a_wrong_argument_is_told_what_to_pass(wrong: Any, words: str) -> None:
             "nosuch: no such file or directory; give a certificate",
         ),
         (
-            "ablate",
+            "edit.ablate",
             {"model": "pizza", "frequencies": 5},
             "frequencies = 5: got an int; expected integers in a list, as [5]",
         ),
         (
-            "ablate",
+            "edit.ablate",
             {"model": "pizza", "frequencies": [7]},
             "no neuron reads frequency 7 most, so that nothing would change",
         ),
@@ -151,7 +151,7 @@ def test_a_wrong_argument_is_told_what_to_pass(wrong: Any, words: str) -> None:
         ),
         ("history", {"run": 3}, "run = 3: got an int; expected a string or a path"),
         (
-            "mix_attention",
+            "edit.mix_attention",
             {"model": "clock", "rate": "half"},
             "rate = 'half': got a str; expected a number",
         ),

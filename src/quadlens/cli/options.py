@@ -11,7 +11,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from quadlens.base.door import DOOR
 from quadlens.base.errors import BadConfig
-from quadlens.base.former_names import current_name
 from quadlens.base.reading import keeping_inputs
 from quadlens.cli.output import Output
 
@@ -98,12 +97,9 @@ def with_common_flags(
             stopped.
     """
     own = inspect.signature(function, eval_str=True).parameters
-    models = [name for name, param in own.items() if metavar(param).startswith("MODEL")]
     read = [name for name, param in own.items() if metavar(param) in READ]
 
     def command(*, json: bool, quiet: bool, debug: bool, **others: Any) -> None:
-        for name in [name for name in models if others[name] is not None]:
-            others[name] = type(others[name])(current_name(str(others[name]), quiet=quiet))
         inputs = [Path(others[name]) for name in read if others[name] is not None]
         with keeping_inputs(*inputs, recorded=not continues):
             function(out=Output(json, quiet), **others)

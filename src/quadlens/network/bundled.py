@@ -4,7 +4,6 @@ from importlib.resources import files
 from pathlib import Path
 
 from quadlens.base.errors import BadFile, a_path
-from quadlens.base.former_names import current_name
 from quadlens.network.config import Config
 from quadlens.network.native import load_file
 from quadlens.network.weights import Weights
@@ -29,8 +28,8 @@ def bundled_on_pairs() -> list[str]:
 
 
 def is_bundled(model: str | Path) -> bool:
-    """Whether this is the name of a bundled model, of today or before."""
-    return current_name(str(model)) in bundled_names()
+    """Return whether this is the name of a bundled model."""
+    return str(model) in bundled_names()
 
 
 def is_bundled_file(name: str, file: Path | None) -> bool:
@@ -41,7 +40,7 @@ def is_bundled_file(name: str, file: Path | None) -> bool:
 def resolve(model: str | Path) -> Path:
     """The file of a bundled name, or the path itself; a name wins over a file of the same name in no directory."""
     if is_bundled(model):
-        return data_directory() / f"{current_name(str(model))}{SUFFIX}"
+        return data_directory() / f"{model}{SUFFIX}"
     path = Path(model)
     if not path.exists():
         raise BadFile(
