@@ -1,9 +1,7 @@
 """`quadlens build`: a model without training, by hand or of few numbers that are fitted to a trained one."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-import typer
+from typing import Any, Literal
 
 from quadlens.base.errors import BadConfig
 from quadlens.cli.options import OutputFile, parse_integers
@@ -13,76 +11,20 @@ from quadlens.cli.output import Output, check_model_name
 def command(
     out: Output,
     output: OutputFile,
-    p: Annotated[int | None, typer.Option("--p", help="Modulus, odd; 59 if left out.")] = None,
-    keys: Annotated[
-        str | None,
-        typer.Option(
-            "--keys",
-            help="Key frequencies, separated by commas; 3,5,7 if left out, others for small p.",
-        ),
-    ] = None,
-    neurons: Annotated[
-        int | None,
-        typer.Option(
-            "--neurons", help="Neurons in all, shared out over the keys; 512 if left out."
-        ),
-    ] = None,
-    jitter: Annotated[
-        float | None,
-        typer.Option(
-            "--jitter", help="Standard deviation of noise on the phases, radians; 0 if left out."
-        ),
-    ] = None,
-    noise: Annotated[
-        float | None,
-        typer.Option(
-            "--noise", help="Noise on every weight, as a share of its tensor's RMS; 0 if left out."
-        ),
-    ] = None,
-    missing: Annotated[
-        float | None,
-        typer.Option("--missing", help="Share of the circle that has no phases; 0 if left out."),
-    ] = None,
-    scale: Annotated[
-        float | None, typer.Option("--scale", help="Size of the logits, C_k; 10 if left out.")
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="Seed of jitter and noise; 0 if left out.")
-    ] = None,
-    architecture: Annotated[
-        Literal["transformer", "mlp"] | None,
-        typer.Option(
-            "--architecture", help="Which kind of model holds the weights; transformer if left out."
-        ),
-    ] = None,
-    plant: Annotated[
-        str | None,
-        typer.Option(
-            "--plant", help="Change one neuron so that the input A,B alone is wrong (mlp only)."
-        ),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            metavar="MODEL",
-            help="A trained model, to be written with few numbers; none by hand.",
-        ),
-    ] = None,
-    constant: Annotated[
-        bool | None,
-        typer.Option(
-            help="With --from: one constant that the neurons of a frequency share; on if left out."
-        ),
-    ] = None,
-    double: Annotated[
-        bool | None,
-        typer.Option(help="With --from: one double wave that they share; on if left out."),
-    ] = None,
-    embedding: Annotated[
-        bool | None,
-        typer.Option(help="With --from: amplitudes of their own for a and b; on if left out."),
-    ] = None,
+    p: int | None = None,
+    keys: str | None = None,
+    neurons: int | None = None,
+    jitter: float | None = None,
+    noise: float | None = None,
+    missing: float | None = None,
+    scale: float | None = None,
+    seed: int | None = None,
+    architecture: Literal["transformer", "mlp"] | None = None,
+    plant: str | None = None,
+    model: str | None = None,
+    constant: bool | None = None,
+    double: bool | None = None,
+    embedding: bool | None = None,
 ) -> None:
     """Write a pizza model by hand: equally spaced phases, no training. Or a trained model with few numbers (--from).
 
@@ -90,6 +32,22 @@ def command(
     explanation as a network. It has the frequencies, the group of each neuron with φ, ρ and ω, what
     the neurons of a frequency share, and the planes of the residual stream in which each frequency
     lies; nothing is fitted to logits. Every command takes it.
+
+    Options:
+        p: Modulus, odd; 59 if left out.
+        keys: Key frequencies, separated by commas; 3,5,7 if left out, others for small p.
+        neurons: Neurons in all, shared out over the keys; 512 if left out.
+        jitter: Standard deviation of noise on the phases, radians; 0 if left out.
+        noise: Noise on every weight, as a share of its tensor's RMS; 0 if left out.
+        missing: Share of the circle that has no phases; 0 if left out.
+        scale: Size of the logits, C_k; 10 if left out.
+        seed: Seed of jitter and noise; 0 if left out.
+        architecture: Which kind of model holds the weights; transformer if left out.
+        plant: Change one neuron so that the input A,B alone is wrong (mlp only).
+        model (--from MODEL): A trained model, to be written with few numbers; none by hand.
+        constant: With --from: one constant that the neurons of a frequency share; on if left out.
+        double: With --from: one double wave that they share; on if left out.
+        embedding: With --from: amplitudes of their own for a and b; on if left out.
     """
     check_model_name(output)
     recipe = _given(

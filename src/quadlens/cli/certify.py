@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from quadlens.cli.options import Command, ModelArgument
+from quadlens.cli.options import Command, ModelArgument, Seconds
 from quadlens.cli.output import PATIENCE, Output, key_value_table
 
 if TYPE_CHECKING:
@@ -45,31 +45,10 @@ class Help(Command):
 def command(
     out: Output,
     model: ModelArgument = "pizza",
-    strategy: Annotated[
-        str,
-        typer.Option("--strategy", help="How to prove it; the strategies are listed above."),
-    ] = "auto",
-    all_strategies: Annotated[
-        bool,
-        typer.Option(
-            "--all", help="Run every strategy; -o is a directory, for CSV, JSON and figures."
-        ),
-    ] = False,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(
-            "--time-limit",
-            metavar="S",
-            min=0,
-            help="Stop after S seconds with what is proved so far.",
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="CERT|DIR", help="Where to write the certificate (JSON)."
-        ),
-    ] = None,
+    strategy: str = "auto",
+    all_strategies: bool = False,
+    time_limit: Seconds | None = None,
+    output: Path | None = None,
 ) -> None:
     """Prove that a model answers its task (a + b mod p, say) on all inputs, and write the proof to a certificate.
 
@@ -78,6 +57,12 @@ def command(
     WRONG 1 comes with an input that it answers wrong. With -o the checker's first stage, and a
     short proof, is checked before the file is written: what it rejects is said, nothing is written,
     and the exit code is 2.
+
+    Options:
+        strategy: How to prove it; the strategies are listed above.
+        all_strategies (--all): Run every strategy; -o is a directory, for CSV, JSON and figures.
+        time_limit (S): Stop after S seconds with what is proved so far.
+        output (--output -o CERT|DIR): Where to write the certificate (JSON).
     """
     if all_strategies:
         if time_limit is not None:

@@ -2,10 +2,11 @@
 
 import os
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import typer
 
+from quadlens.cli.options import NameArgument, Positive, Seconds
 from quadlens.cli.output import PATIENCE, Output
 
 # Claims that are rationals, and to which side the digits shown are rounded.
@@ -26,33 +27,23 @@ def bundled_models() -> dict[str, Path]:
 
 def command(
     out: Output,
-    certificate: Annotated[
-        str, typer.Argument(metavar="CERT", help="A certificate that `quadlens certify` wrote.")
-    ],
-    model: Annotated[
-        str,
-        typer.Argument(metavar="MODEL", help="The model it is about: a file or a bundled name."),
-    ],
-    max_seconds: Annotated[
-        float,
-        typer.Option(
-            "--time-limit", "--max-seconds", metavar="S", min=0, help="Give up after S s: TIMEOUT."
-        ),
-    ] = 600,
-    max_memory: Annotated[
-        int, typer.Option("--max-memory", metavar="MB", min=1, help="Reject what needs more.")
-    ] = 2000,
-    proved: Annotated[
-        bool,
-        typer.Option(
-            "--proved",
-            help="By the checker that Coq proved sound; page `trust` of the docs says of which networks.",
-        ),
-    ] = False,
+    certificate: NameArgument,
+    model: NameArgument,
+    max_seconds: Seconds = 600,
+    max_memory: Positive = 2000,
+    proved: bool = False,
 ) -> None:
     """Check a certificate against a model file, from scratch, in exact arithmetic with the standard library only.
 
     Verdict and exit code: VERIFIED 0 (1 if it leaves inputs open), REJECTED 1, TIMEOUT 1.
+
+    Options:
+        certificate (CERT): A certificate that `quadlens certify` wrote.
+        model (MODEL): The model it is about: a file or a bundled name.
+        max_seconds (--time-limit --max-seconds S): Give up after S s: TIMEOUT.
+        max_memory (MB): Reject what needs more.
+        proved: By the checker that Coq proved sound; page `trust` of the docs says of which
+            networks.
     """
     from dataclasses import asdict
     from fractions import Fraction

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from quadlens.cli.options import ModelArgument, OutputFile
+from quadlens.cli.options import ModelArgument, OutputFile, PathArgument
 from quadlens.cli.output import Output, check_model_name, key_value_table
 
 if TYPE_CHECKING:
@@ -17,89 +17,39 @@ if TYPE_CHECKING:
 
 def import_(
     out: Output,
-    source: Annotated[
-        Path,
-        typer.Argument(
-            metavar="SRC",
-            help="A .pt, .pth, .npz or .safetensors checkpoint, or a directory of them.",
-        ),
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Where to write; replaced whole or not at all. For a directory: another directory, or nothing.",
-        ),
-    ] = None,
-    format_name: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            metavar="F",
-            help="Whose file: auto, {readers}.",
-        ),
-    ] = "auto",
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            "--config",
-            metavar="JSON",
-            help="The checkpoint's config; config_<id>.json or cfg.json beside it is found.",
-        ),
-    ] = None,
-    attention: Annotated[
-        str | None,
-        typer.Option(
-            "--attention",
-            metavar="W,W",
-            help="A constant weight on each position, 0.5,0.5 or 1/3,1/3,1/3; or computed from W_Q and W_K: softmax, "
-            "softmax:2 (a and b are fed), softmax:3 (and '='), of scores over √d_head unless a config has attn_scale.",
-        ),
-    ] = None,
-    p: Annotated[
-        int | None, typer.Option("--p", help="The modulus, when the shapes do not say.")
-    ] = None,
-    activation: Annotated[
-        str | None,
-        typer.Option("--activation", metavar="NAME", help="As relu or gelu, when no config says."),
-    ] = None,
-    task: Annotated[
-        str | None,
-        typer.Option(
-            "--task",
-            metavar="NAME",
-            help="As add, subtract, multiply, S5, cumsum-sign:20, max:4; when no config says.",
-        ),
-    ] = None,
-    answers: Annotated[
-        str | None,
-        typer.Option(
-            "--answers",
-            metavar="FILE|model",
-            help="The task's table (CSV, .npy), or the model's own answers.",
-        ),
-    ] = None,
-    checkpoint: Annotated[
-        int | None,
-        typer.Option(
-            "--checkpoint", metavar="N", help="Which of several state dicts in one file, from 0."
-        ),
-    ] = None,
-    names: Annotated[
-        str | None,
-        typer.Option(
-            "--map",
-            metavar="ROLE=NAME,…",
-            help="Which weight is which in an MLP with names of its own, as embed=emb.weight,hidden=fc1,out=fc2.",
-        ),
-    ] = None,
+    source: PathArgument,
+    output: Path | None = None,
+    format_name: str = "auto",
+    config: Path | None = None,
+    attention: str | None = None,
+    p: int | None = None,
+    activation: str | None = None,
+    task: str | None = None,
+    answers: str | None = None,
+    checkpoint: int | None = None,
+    names: str | None = None,
 ) -> None:
     """Read someone else's checkpoint and write it as a quadlens model; nothing in it is executed.
 
     With a directory: read every checkpoint in it and print one row per file, read or refused and
     why.
+
+    Options:
+        source (SRC): A .pt, .pth, .npz or .safetensors checkpoint, or a directory of them.
+        output (--output -o FILE): Where to write; replaced whole or not at all. For a directory:
+            another directory, or nothing.
+        format_name (--format F): Whose file: auto, {readers}.
+        config (JSON): The checkpoint's config; config_<id>.json or cfg.json beside it is found.
+        attention (W,W): A constant weight on each position, 0.5,0.5 or 1/3,1/3,1/3; or computed
+            from W_Q and W_K: softmax, softmax:2 (a and b are fed), softmax:3 (and '='), of scores
+            over √d_head unless a config has attn_scale.
+        p: The modulus, when the shapes do not say.
+        activation (NAME): As relu or gelu, when no config says.
+        task (NAME): As add, subtract, multiply, S5, cumsum-sign:20, max:4; when no config says.
+        answers (FILE|model): The task's table (CSV, .npy), or the model's own answers.
+        checkpoint (N): Which of several state dicts in one file, from 0.
+        names (--map ROLE=NAME,…): Which weight is which in an MLP with names of its own, as
+            embed=emb.weight,hidden=fc1,out=fc2.
     """
     from quadlens.readers.mlps import parse_map
     from quadlens.readers.registry import hints_of
@@ -243,16 +193,13 @@ def export(
     out: Output,
     model: ModelArgument,
     output: OutputFile,
-    format_name: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            metavar="F",
-            help="Whose file: {writers}.",
-        ),
-    ],
+    format_name: str,
 ) -> None:
-    """Write a model as another program's file; where the format needs a config, config_<id>.json goes beside it."""
+    """Write a model as another program's file; where the format needs a config, config_<id>.json goes beside it.
+
+    Options:
+        format_name (--format F): Whose file: {writers}.
+    """
     from quadlens.base.atomic import check_writable
     from quadlens.network.bundled import resolve
     from quadlens.network.native import load_file

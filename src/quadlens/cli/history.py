@@ -1,44 +1,29 @@
 """`quadlens history`: what every snapshot of a run says."""
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from quadlens.base.errors import BadConfig, BadFile
+from quadlens.cli.options import PathArgument
 from quadlens.cli.output import Output
 
 
 def command(
     out: Output,
-    run: Annotated[
-        Path,
-        typer.Argument(
-            metavar="MODEL|DIR",
-            help="A model with snapshots beside it, or a directory of checkpoints.",
-        ),
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Also write the rows (.parquet, .csv), or a run to play (.run).",
-        ),
-    ] = None,
-    activation: Annotated[
-        str | None,
-        typer.Option("--activation", metavar="NAME", help="Of checkpoints that do not say it."),
-    ] = None,
-    no_proofs: Annotated[
-        bool, typer.Option("--no-proofs", help="Leave out proofs, which take most of the time.")
-    ] = False,
+    run: PathArgument,
+    output: Path | None = None,
+    activation: str | None = None,
+    no_proofs: bool = False,
 ) -> None:
     """Say of every snapshot what it knows: losses, waves, clusters, lens, quadrature error, margin and proof.
 
     Snapshots come from `quadlens train --snapshots N`; other projects' checkpoints are read as by
     `quadlens import`.
+
+    Options:
+        run (MODEL|DIR): A model with snapshots beside it, or a directory of checkpoints.
+        output (--output -o FILE): Also write the rows (.parquet, .csv), or a run to play (.run).
+        activation (NAME): Of checkpoints that do not say it.
+        no_proofs: Leave out proofs, which take most of the time.
     """
     import io
 

@@ -1,12 +1,10 @@
 """`quadlens ablate`, a model changed, as a model again; `compare`, two side by side."""
 
 from pathlib import Path
-from typing import Annotated, Literal
-
-import typer
+from typing import Literal
 
 from quadlens.base.numbers import at_least
-from quadlens.cli.options import ModelArgument, OutputFile, parse_integers
+from quadlens.cli.options import ModelArgument, Natural, OutputFile, parse_integers
 from quadlens.cli.output import PATIENCE, Output
 
 
@@ -14,62 +12,38 @@ def ablate(
     out: Output,
     model: ModelArgument,
     output: OutputFile,
-    frequencies: Annotated[
-        str,
-        typer.Option(
-            "--frequencies", metavar="K,…", help="Drop the neurons that read one of these most."
-        ),
-    ] = "",
-    neurons: Annotated[
-        str, typer.Option("--neurons", metavar="I,…", help="Drop these neurons.")
-    ] = "",
-    share: Annotated[
-        float, typer.Option("--share", help="Drop each neuron with this probability.")
-    ] = 0.0,
-    arc: Annotated[
-        float,
-        typer.Option("--arc", help="Drop the phases φ in this share of the circle, from -π on."),
-    ] = 0,
-    waves: Annotated[
-        Literal["all", "secondary", "primary"],
-        typer.Option(
-            "--waves",
-            help="Keep all, each neuron's own frequency and its double, or its own alone.",
-        ),
-    ] = "all",
-    keep: Annotated[
-        Literal["all", "abs", "identity"],
-        typer.Option("--keep", help="Keep all of the activation, its even part, or its odd part."),
-    ] = "all",
-    jitter: Annotated[
-        float, typer.Option("--jitter", help="Move phases by so many radians times a draw.")
-    ] = 0,
-    uneven: Annotated[
-        float,
-        typer.Option("--uneven", help="Multiply what neurons write by e^(this times a draw)."),
-    ] = 0,
-    activation: Annotated[
-        str | None, typer.Option("--activation", help="Another activation.")
-    ] = None,
-    attention_rate: Annotated[
-        float | None,
-        typer.Option(
-            "--attention-rate",
-            help="1 is the model's attention, 0 every weight at its mean over all inputs.",
-        ),
-    ] = None,
-    resample: Annotated[
-        int | None, typer.Option("--resample", help="Draw so many neurons, with replacement.")
-    ] = None,
-    seed: Annotated[
-        int, typer.Option("--seed", min=0, help="Of every draw; the explorer draws the same.")
-    ] = 1,
+    frequencies: str = "",
+    neurons: str = "",
+    share: float = 0.0,
+    arc: float = 0,
+    waves: Literal["all", "secondary", "primary"] = "all",
+    keep: Literal["all", "abs", "identity"] = "all",
+    jitter: float = 0,
+    uneven: float = 0,
+    activation: str | None = None,
+    attention_rate: float | None = None,
+    resample: int | None = None,
+    seed: Natural = 1,
 ) -> None:
     """Drop neurons, frequencies, waves or a part of the activation; disturb phases; swap activation or attention.
 
     Neurons are dropped and waves left out first; then come --uneven, --jitter, --keep,
     --activation, --attention-rate and --resample, in this order. Every command takes the file that
     is written.
+
+    Options:
+        frequencies (K,…): Drop the neurons that read one of these most.
+        neurons (I,…): Drop these neurons.
+        share: Drop each neuron with this probability.
+        arc: Drop the phases φ in this share of the circle, from -π on.
+        waves: Keep all, each neuron's own frequency and its double, or its own alone.
+        keep: Keep all of the activation, its even part, or its odd part.
+        jitter: Move phases by so many radians times a draw.
+        uneven: Multiply what neurons write by e^(this times a draw).
+        activation: Another activation.
+        attention_rate: 1 is the model's attention, 0 every weight at its mean over all inputs.
+        resample: Draw so many neurons, with replacement.
+        seed: Of every draw; the explorer draws the same.
     """
     from rich.console import Console
 
@@ -127,14 +101,13 @@ def compare(
     out: Output,
     a: ModelArgument,
     b: ModelArgument,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Also write a page (HTML) with figures."
-        ),
-    ] = None,
+    output: Path | None = None,
 ) -> None:
-    """Set two models side by side: answers, frequencies, lens, bounds and proofs."""
+    """Set two models side by side: answers, frequencies, lens, bounds and proofs.
+
+    Options:
+        output (--output -o FILE): Also write a page (HTML) with figures.
+    """
     from quadlens.base.atomic import check_writable, write_atomic
     from quadlens.show.pages.compare import compare as compare_models
 

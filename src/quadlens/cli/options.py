@@ -1,13 +1,20 @@
-"""What commands share: common flags, and options that several commands have."""
+"""Options of commands: made from signatures and docstrings, and those that several commands share.
+
+A command is a function. Its signature holds the types, the choices and the defaults of its options,
+and the section "Options" of its docstring the rest: `name (--flag METAVAR): help`. A name without
+flags has the flag of its own name.
+"""
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.models import ArgumentInfo
 
 from quadlens.base.door import DOOR
 from quadlens.base.errors import BadConfig
@@ -35,6 +42,12 @@ QuietFlag = Annotated[
 DebugFlag = Annotated[
     bool, typer.Option("--debug", help="Show the stack trace when something fails.")
 ]
+# Types of options that have a least value, and of arguments without a flag.
+Positive = Annotated[int, typer.Option(min=1)]
+Natural = Annotated[int, typer.Option(min=0)]
+Seconds = Annotated[float, typer.Option(min=0)]
+PathArgument = Annotated[Path, typer.Argument()]
+NameArgument = Annotated[str, typer.Argument()]
 # Lists of names that a help text may hold in braces, and the registry each comes from; loaded when
 # help is asked for.
 REGISTRIES = {
@@ -79,6 +92,8 @@ class Command(TyperCommand):
         super().format_help(ctx, formatter)
 
 
+# Parameters of commands that are no options.
+PASSED = ("out", "settings")
 # How the help names an argument that is a file to be read.
 READ = ("MODEL", "MODEL|DIR", "SRC", "CERT", "TOML", "JSON", "FILE|model")
 
@@ -96,8 +111,8 @@ def with_common_flags(
         continues: Whether it replaces what it has read of its own output, to go on where it
             stopped.
     """
-    own = inspect.signature(function, eval_str=True).parameters
-    read = [name for name, param in own.items() if metavar(param) in READ]
+    options = declared_options(function)
+    read = [param.name for param in options if metavar(param) in READ]
 
     def command(*, json: bool, quiet: bool, debug: bool, **others: Any) -> None:
         inputs = [Path(others[name]) for name in read if others[name] is not None]
@@ -105,9 +120,48 @@ def with_common_flags(
             function(out=Output(json, quiet), **others)
 
     flags: dict[str, Any] = {"json": JsonFlag, "quiet": QuietFlag, "debug": DebugFlag}
-    return with_signature(
-        command, function, [param for param in own.values() if param.name != "out"], flags, False
-    )
+    return with_signature(command, function, options, flags, False)
+
+
+def described_names(function_or_class: object, section: str) -> dict[str, tuple[list[str], str]]:
+    """Read a section of a docstring: name → words in brackets behind it, and what is said of it.
+
+    >>> described_names(Output, "Attributes")["quiet"]
+    ([], 'Nothing on stderr but errors.')
+    """
+    text = inspect.cleandoc(function_or_class.__doc__ or "").partition(f"{section}:\n")[2]
+    entries = re.findall(r"^ {4}(\w+)(?: \((.+?)\))?: (.*(?:\n {5,}.*)*)", text, re.MULTILINE)
+    return {name: (marks.split(), re.sub(r"\n +", " ", words)) for name, marks, words in entries}
+
+
+def declared_options(function: Callable[..., None]) -> list[inspect.Parameter]:
+    """Return the parameters that typer makes options of, in order, each with its flags and help."""
+    described = described_names(function, "Options")
+    parameters = inspect.signature(function, eval_str=True).parameters
+    return [
+        _declared(parameter, *described[name]) if name in described else parameter
+        for name, parameter in parameters.items()
+        if name not in PASSED
+    ]
+
+
+def _declared(parameter: inspect.Parameter, marks: list[str], words: str) -> inspect.Parameter:
+    """Return the parameter with the flags and the metavar of `marks`, and with its help."""
+    kind, limit = parameter.annotation, typer.Option()
+    for part in (kind, *get_args(kind)):
+        if hasattr(part, "__metadata__"):
+            (limit,) = part.__metadata__
+            kind = part.__origin__ if part is kind else part.__origin__ | None
+    flags = [mark for mark in marks if mark.startswith("-")]
+    shown = next((mark for mark in marks if not mark.startswith("-")), None)
+    if isinstance(limit, ArgumentInfo):
+        info = typer.Argument(metavar=shown, help=words)
+    else:
+        # A switch that is neither on nor off where it is left out has a flag for each.
+        two_flags = kind == bool | None
+        flags = flags or ([] if two_flags else [f"--{parameter.name.replace('_', '-')}"])
+        info = typer.Option(*flags, metavar=shown, min=limit.min, help=words)
+    return parameter.replace(annotation=Annotated[kind, info])
 
 
 def metavar(parameter: inspect.Parameter) -> str:
@@ -119,13 +173,14 @@ def metavar(parameter: inspect.Parameter) -> str:
 def with_signature(
     wrapper: Callable[..., None],
     function: Callable[..., None],
-    own: Sequence[inspect.Parameter],
+    options: Sequence[inspect.Parameter],
     flags: Mapping[str, Any],
     default: bool | None,
 ) -> Callable[..., None]:
     """`wrapper` under the name and words of `function`, with a signature from which typer makes the flags."""
     functools.update_wrapper(wrapper, function)
-    named = [param.replace(kind=inspect.Parameter.KEYWORD_ONLY) for param in own]
+    wrapper.__doc__ = inspect.cleandoc(function.__doc__ or "").partition("\n\nOptions:\n")[0]
+    named = [param.replace(kind=inspect.Parameter.KEYWORD_ONLY) for param in options]
     named += [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=flag)
         for name, flag in flags.items()

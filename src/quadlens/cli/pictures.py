@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from quadlens.cli.options import ModelArgument, OutputFile
+from quadlens.cli.options import ModelArgument, OutputFile, Positive
 from quadlens.cli.output import Output
 
 if TYPE_CHECKING:
@@ -18,43 +18,24 @@ MOST_WORKERS = 4
 
 def report(
     out: Output,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="DIR",
-            help="Where the report goes; a previous report is replaced.",
-        ),
-    ],
+    output: Path,
     model: ModelArgument = "pizza",
-    no_proofs: Annotated[
-        bool, typer.Option("--no-proofs", help="Leave out the proofs (a few seconds).")
-    ] = False,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            "--workers", metavar="N", min=1, help="Processes that draw; all cores, at most 4."
-        ),
-    ] = None,
-    only: Annotated[
-        str | None,
-        typer.Option(
-            "--only",
-            metavar="figures|NAMES",
-            help="No page, only figure files: all, or by name, separated by commas: a file name, a label of the "
-            "paper, or a family such as quadrature.",
-        ),
-    ] = None,
-    formats: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            help="With --only, file formats separated by commas: {figure_formats}; all of them.",
-        ),
-    ] = None,
+    no_proofs: bool = False,
+    workers: Positive | None = None,
+    only: str | None = None,
+    formats: str | None = None,
 ) -> None:
-    """Write one self-contained page with every figure and table, and figure files, tables and data beside it."""
+    """Write one self-contained page with every figure and table, and figure files, tables and data beside it.
+
+    Options:
+        output (--output -o DIR): Where the report goes; a previous report is replaced.
+        no_proofs: Leave out the proofs (a few seconds).
+        workers (N): Processes that draw; all cores, at most 4.
+        only (figures|NAMES): No page, only figure files: all, or by name, separated by commas: a
+            file name, a label of the paper, or a family such as quadrature.
+        formats (--format): With --only, file formats separated by commas: {figure_formats}; all of
+            them.
+    """
     if only is not None:
         _figures(model, output, only, formats, not no_proofs, out)
         return
@@ -92,17 +73,15 @@ def explore(
     out: Output,
     output: OutputFile,
     model: ModelArgument = "pizza",
-    no_history: Annotated[
-        bool,
-        typer.Option(
-            "--no-history", help="Leave out the training, where it was kept beside the model."
-        ),
-    ] = False,
+    no_history: bool = False,
 ) -> None:
     """Write one offline HTML page: drag a neuron, watch the integral, the logits and the answers follow.
 
     Where snapshots of the training lie beside the model (`quadlens train --snapshots`), the page
     plays it.
+
+    Options:
+        no_history: Leave out the training, where it was kept beside the model.
     """
     from quadlens.base.atomic import check_writable, write_atomic
     from quadlens.network.study import study_of

@@ -3,11 +3,12 @@
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
 from quadlens.base.errors import BadConfig
+from quadlens.cli.options import Natural, PathArgument
 from quadlens.cli.output import Output
 
 if TYPE_CHECKING:
@@ -20,56 +21,32 @@ CHECK_SECONDS = 600.0
 
 def command(
     out: Output,
-    directory: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="DIR",
-            help="A sweep's directory, or its population.parquet; else what is shipped.",
-        ),
-    ] = None,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--where",
-            metavar="CONDITION",
-            help="Only some models, in SQL: p=59, good_model, 'min_margin>10'.",
-        ),
-    ] = None,
-    by: Annotated[
-        Literal["p", "equals", "weight_decay", "d_mlp", "epochs"] | None,
-        typer.Option("--by", help="How things depend on a setting, instead of the comparison."),
-    ] = None,
-    by_model: Annotated[
-        bool, typer.Option("--by-model", help="One row per model, instead of the comparison.")
-    ] = False,
-    figures: Annotated[
-        Path | None,
-        typer.Option(
-            "--figures",
-            metavar="DIR",
-            help="Also draw the paper's histograms, ours over them; with --by p, how things depend on p.",
-        ),
-    ] = None,
-    format: Annotated[
-        str | None,
-        typer.Option(
-            "--format", help="File formats of --figures, separated by commas; svg if left out."
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the bootstrap.")] = 0,
-    verify: Annotated[
-        bool,
-        typer.Option(
-            "--verify",
-            help="Prove every certificate again and compare what is claimed with it, instead of the comparison; "
-            "of a dataset alone, only that it does not contradict itself. Exit code 1 if anything is not supported.",
-        ),
-    ] = False,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Tables as Markdown, to paste into a document.")
-    ] = False,
+    directory: PathArgument | None = None,
+    where: list[str] | None = None,
+    by: Literal["p", "equals", "weight_decay", "d_mlp", "epochs"] | None = None,
+    by_model: bool = False,
+    figures: Path | None = None,
+    format: str | None = None,
+    seed: Natural = 0,
+    verify: bool = False,
+    markdown: bool = False,
 ) -> None:
-    """Set the population of a sweep beside the paper's: each statement with a 95 % interval and a plain verdict."""
+    """Set the population of a sweep beside the paper's: each statement with a 95 % interval and a plain verdict.
+
+    Options:
+        directory (DIR): A sweep's directory, or its population.parquet; else what is shipped.
+        where (CONDITION): Only some models, in SQL: p=59, good_model, 'min_margin>10'.
+        by: How things depend on a setting, instead of the comparison.
+        by_model: One row per model, instead of the comparison.
+        figures (DIR): Also draw the paper's histograms, ours over them; with --by p, how things
+            depend on p.
+        format: File formats of --figures, separated by commas; svg if left out.
+        seed: Seed of the bootstrap.
+        verify: Prove every certificate again and compare what is claimed with it, instead of the
+            comparison; of a dataset alone, only that it does not contradict itself. Exit code 1 if
+            anything is not supported.
+        markdown: Tables as Markdown, to paste into a document.
+    """
     import numpy as np
 
     from quadlens.base.atomic import check_directory

@@ -2,11 +2,9 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import typer
-
-from quadlens.cli.options import ModelArgument
+from quadlens.cli.options import ModelArgument, Natural, Positive
 from quadlens.cli.output import PATIENCE, Output, key_value_table
 
 if TYPE_CHECKING:
@@ -18,24 +16,17 @@ if TYPE_CHECKING:
 def evaluate(
     out: Output,
     model: ModelArgument = "pizza",
-    sample: Annotated[
-        int | None,
-        typer.Option(
-            "--sample",
-            metavar="N",
-            min=1,
-            help="Try N random inputs: of pairs instead of all p², of sequences instead of 10,010.",
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the sample.")] = 0,
-    exact: Annotated[
-        bool,
-        typer.Option(
-            "--exact", help="Also compute every logit in exact arithmetic and show the agreement."
-        ),
-    ] = False,
+    sample: Positive | None = None,
+    seed: int = 0,
+    exact: bool = False,
 ) -> None:
-    """Show accuracy, margins and loss over all inputs, or a sample of too many (float64); config, shapes and hash."""
+    """Show accuracy, margins and loss over all inputs, or a sample of too many (float64); config, shapes and hash.
+
+    Options:
+        sample (N): Try N random inputs: of pairs instead of all p², of sequences instead of 10,010.
+        seed: Seed of the sample.
+        exact: Also compute every logit in exact arithmetic and show the agreement.
+    """
     import dataclasses
     from fractions import Fraction
 
@@ -169,31 +160,19 @@ def _weight_table(
 def explain(
     out: Output,
     model: ModelArgument = "pizza",
-    neurons: Annotated[
-        Path | None,
-        typer.Option(
-            "--neurons", metavar="FILE", help="Also write one row per neuron, as .csv or .parquet."
-        ),
-    ] = None,
-    no_logits: Annotated[
-        bool,
-        typer.Option(
-            "--no-logits", help="Only the neurons: fast at any p, no pass over the p³ logits."
-        ),
-    ] = False,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            "--seed",
-            min=0,
-            help="Draw 1,000 triples for gradient symmetricity, not Zhong et al.'s 100.",
-        ),
-    ] = None,
+    neurons: Path | None = None,
+    no_logits: bool = False,
+    seed: Natural | None = None,
 ) -> None:
     """Show frequencies, phases, clusters, secondary frequencies, clock/pizza regressions and the identity part.
 
     A model whose attention depends on the tokens, or whose task has no frequencies, gets what can
     be said of it; a network on sequences, what each step reads and with which weight.
+
+    Options:
+        neurons (FILE): Also write one row per neuron, as .csv or .parquet.
+        no_logits: Only the neurons: fast at any p, no pass over the p³ logits.
+        seed: Draw 1,000 triples for gradient symmetricity, not Zhong et al.'s 100.
     """
     import numpy as np
 
@@ -240,22 +219,17 @@ def explain(
 def bounds(
     out: Output,
     model: ModelArgument = "pizza",
-    moments: Annotated[
-        int,
-        typer.Option("--moments", metavar="M", min=1, help="Harmonics used by the moment bound."),
-    ] = 20,
-    table_format: Annotated[
-        Literal["text", "csv", "latex"], typer.Option("--format", help="How to print the tables.")
-    ] = "text",
-    phases: Annotated[
-        Literal["all", "attention"],
-        typer.Option(
-            "--phases",
-            help="Of all that a neuron reads, or of attention's path alone, as the paper seems to.",
-        ),
-    ] = "all",
+    moments: Positive = 20,
+    table_format: Literal["text", "csv", "latex"] = "text",
+    phases: Literal["all", "attention"] = "all",
 ) -> None:
-    """Show the error of each cluster as a quadrature rule: the paper's bounds, and the exact value."""
+    """Show the error of each cluster as a quadrature rule: the paper's bounds, and the exact value.
+
+    Options:
+        moments (M): Harmonics used by the moment bound.
+        table_format (--format): How to print the tables.
+        phases: Of all that a neuron reads, or of attention's path alone, as the paper seems to.
+    """
     from quadlens.analysis.infinite_width.chains import chains_of
     from quadlens.analysis.quadrature import bounds as bound_clusters
     from quadlens.analysis.quadrature import (

@@ -1,7 +1,6 @@
 """The settings of a training run as flags; apart, so that commands that train nothing need not load them."""
 
 import dataclasses
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -10,7 +9,7 @@ import typer
 
 from quadlens.base.errors import BadConfig, BadFile
 from quadlens.base.reading import parse_toml
-from quadlens.cli.options import with_signature
+from quadlens.cli.options import declared_options, described_names, with_signature
 from quadlens.training.config import PRESETS, TrainConfig
 
 PresetOption = Annotated[
@@ -37,49 +36,24 @@ def takes_settings(*without: str) -> Callable[[Callable[..., None]], Callable[..
     Args:
         without: Settings that the command has in a form of its own.
     """
-    hints, words = get_type_hints(TrainConfig), attribute_words(TrainConfig)
+    hints, words = get_type_hints(TrainConfig), described_names(TrainConfig, "Attributes")
     names = [field.name for field in dataclasses.fields(TrainConfig) if field.name not in without]
     flags: dict[str, Any] = {}
     for name in names:
         flag = f"--{name.replace('_', '-')}"
         flag += f"/--no-{flag[2:]}" if hints[name] is bool else ""
-        option = typer.Option(flag, help=words.get(name, ""), rich_help_panel="Settings")
+        option = typer.Option(flag, help=words.get(name, ([], ""))[1], rich_help_panel="Settings")
         flags[name] = Annotated[hints[name] | None, option]
     flags["set_"] = SetOption
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        own = inspect.signature(function, eval_str=True).parameters
-
         def command(*, set_: list[str] | None, **others: Any) -> None:
             given = {name: others.pop(name) for name in names}
             function(settings=parse_settings(set_ or [], given), **others)
 
-        return with_signature(
-            command,
-            function,
-            [parameter for parameter in own.values() if parameter.name != "settings"],
-            flags,
-            None,
-        )
+        return with_signature(command, function, declared_options(function), flags, None)
 
     return decorate
-
-
-def attribute_words(cls: type) -> dict[str, str]:
-    """Attribute → what its class's docstring says of it.
-
-    >>> attribute_words(TrainConfig)["d_mlp"]
-    'Number of neurons.'
-    """
-    section = inspect.cleandoc(cls.__doc__ or "").partition("Attributes:\n")[2]
-    words: dict[str, str] = {}
-    for line in section.splitlines():
-        name, colon, text = line.strip().partition(": ")
-        if colon and name.isidentifier():
-            words[name] = text
-        elif words:  # the text goes on in the next line
-            words[list(words)[-1]] += f" {line.strip()}"
-    return words
 
 
 def parse_settings(words: Sequence[str], flags: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,12 +9,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
 from quadlens.base.errors import BadConfig, MissingExtra
 from quadlens.base.workers import INTERRUPTED, available_cores, stops_call
+from quadlens.cli.options import Positive
 from quadlens.cli.output import Output, duration, safe_console
 from quadlens.cli.settings import (
     CheckpointOption,
@@ -40,55 +41,34 @@ LOG_SECONDS = 30.0
 def command(
     out: Output,
     settings: dict[str, Any],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="The sweep's directory.")
-    ],
-    seeds: Annotated[str, typer.Option("--seeds", metavar="A:B", help="Seeds A … B-1.")] = "0:151",
+    output: Path,
+    seeds: str = "0:151",
     preset: PresetOption = "paper",
     config: ConfigOption = None,
-    p: Annotated[
-        str | None, typer.Option("--p", metavar="P,…", help="One or several moduli.")
-    ] = None,
-    attention_rate: Annotated[
-        str | None,
-        typer.Option(
-            "--attention-rate", metavar="R,…", help="One or several shares of softmax, 0 … 1."
-        ),
-    ] = None,
-    backend: Annotated[
-        Literal["local", "ray"], typer.Option("--backend", help="Where to work.")
-    ] = "local",
-    address: Annotated[
-        str | None,
-        typer.Option(
-            "--address", metavar="ADDRESS", help="A Ray cluster; without it one is started here."
-        ),
-    ] = None,
-    processes: Annotated[
-        int | None,
-        typer.Option(
-            "--processes", min=1, help="Workers on this machine; one per core when left out."
-        ),
-    ] = None,
-    strategies: Annotated[
-        str | None,
-        typer.Option(
-            "--strategies",
-            metavar="NAMES",
-            help="Proof strategies, separated by commas, some of {strategies}; all but auto and thin if left out.",
-        ),
-    ] = None,
+    p: str | None = None,
+    attention_rate: str | None = None,
+    backend: Literal["local", "ray"] = "local",
+    address: str | None = None,
+    processes: Positive | None = None,
+    strategies: str | None = None,
     checkpoint_every: CheckpointOption = 500,
-    retry_failed: Annotated[
-        bool,
-        typer.Option(
-            "--retry-failed", help="Also try models again that failed three times before."
-        ),
-    ] = False,
+    retry_failed: bool = False,
 ) -> None:
     """Train, explain, bound and certify many models. Run it again after anything: it does only what is missing.
 
     Exit code 0: every model asked for is there; 1: some failed; 130: it was stopped.
+
+    Options:
+        output (--output -o DIR): The sweep's directory.
+        seeds (A:B): Seeds A … B-1.
+        p (P,…): One or several moduli.
+        attention_rate (R,…): One or several shares of softmax, 0 … 1.
+        backend: Where to work.
+        address (ADDRESS): A Ray cluster; without it one is started here.
+        processes: Workers on this machine; one per core when left out.
+        strategies (NAMES): Proof strategies, separated by commas, some of {strategies}; all but
+            auto and thin if left out.
+        retry_failed: Also try models again that failed three times before.
     """
     from quadlens.base.atomic import check_directory
     from quadlens.training.config import load_config

@@ -8,13 +8,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
 from quadlens.base.errors import BadConfig, BadFile
 from quadlens.base.numbers import significant
 from quadlens.base.workers import INTERRUPTED, asked_to_stop, available_cores
+from quadlens.cli.options import Natural, Positive
 from quadlens.cli.output import Output, duration, safe_console
 from quadlens.cli.settings import (
     CheckpointOption,
@@ -39,54 +40,31 @@ LOG_LINES = 10
 def command(
     out: Output,
     settings: dict[str, Any],
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="The model's file (with --seeds: a directory)."
-        ),
-    ],
+    output: Path,
     preset: PresetOption = "paper",
     config: ConfigOption = None,
-    seeds: Annotated[
-        str | None,
-        typer.Option(
-            "--seeds", metavar="A:B", help="Train seeds A … B-1 into a sweep's directory."
-        ),
-    ] = None,
-    device: Annotated[
-        Literal["auto", "cpu", "cuda", "mps"], typer.Option("--device", help="Where to train.")
-    ] = "auto",
-    threads: Annotated[
-        int | None,
-        typer.Option(
-            "--threads",
-            min=1,
-            help="CPU threads; part of what fixes the bytes. One for networks on sequences. Not with --seeds.",
-        ),
-    ] = None,
+    seeds: str | None = None,
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto",
+    threads: Positive | None = None,
     checkpoint_every: CheckpointOption = 500,
-    snapshots: Annotated[
-        int,
-        typer.Option(
-            "--snapshots",
-            min=0,
-            metavar="N",
-            help="Also keep the weights at N epochs, evenly spaced in log(epoch + 1), in NAME.snapshots/.",
-        ),
-    ] = 0,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume",
-            help="Resume an interrupted or killed run, or continue a finished one with more --epochs; "
-            "--seeds always resumes.",
-        ),
-    ] = False,
+    snapshots: Natural = 0,
+    resume: bool = False,
 ) -> None:
     """Train a model (the paper's, which adds modulo p, by default) in a minute or two.
 
     Many seeds go into a directory as `quadlens sweep` leaves it, without its analysis; a sweep can
     add that later.
+
+    Options:
+        output (--output -o FILE): The model's file (with --seeds: a directory).
+        seeds (A:B): Train seeds A … B-1 into a sweep's directory.
+        device: Where to train.
+        threads: CPU threads; part of what fixes the bytes. One for networks on sequences. Not with
+            --seeds.
+        snapshots (N): Also keep the weights at N epochs, evenly spaced in log(epoch + 1), in
+            NAME.snapshots/.
+        resume: Resume an interrupted or killed run, or continue a finished one with more --epochs;
+            --seeds always resumes.
     """
     from quadlens.cli.output import check_model_name
     from quadlens.training.config import load_config
