@@ -1,4 +1,4 @@
-"""Every activation against its definition at high precision, its enclosure, its parts and its integral."""
+"""Every activation against its definition, its enclosure, its parts and its integral."""
 
 from fractions import Fraction
 

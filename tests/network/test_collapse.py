@@ -1,4 +1,7 @@
-"""The collapse is exact: over every arithmetic it equals the obvious forward pass, for every shape and attention."""
+"""The collapse equals the obvious forward pass.
+
+It does so over every arithmetic, for every shape and attention.
+"""
 
 from fractions import Fraction
 

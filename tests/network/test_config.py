@@ -87,7 +87,9 @@ def test_weights_left_out_or_unknown() -> None:
 
 
 def test_numbers_of_a_config_are_those_that_its_file_has() -> None:
-    """Exact arithmetic takes 2^60 + 1 at its word and 1/3 for dyadic; a file has doubles, and proofs are about it.
+    """Exact arithmetic takes 2^60 + 1 at its word and 1/3 for dyadic.
+
+    A file has doubles, and proofs are about it.
 
     In a process of its own, where nothing looks at annotations.
     """
@@ -99,17 +101,26 @@ from quadlens.base.errors import QuadlensError
 from quadlens.network.architectures import config_from_dict
 from quadlens.network.config import Config, Softmax
 def config(**changes):
-    sizes = dict(p=7, d_model=4, d_mlp=5, n_heads=2, d_head=2, d_vocab=8, d_vocab_out=7, n_ctx=3, read_position=1)
-    return Config(**(sizes | dict(attention=(0.5, 0.5)) | changes))
-found = config(attention=[Fraction(1, 3), np.float64(1)], p=np.int64(7), softmax=Softmax(Fraction(1, 3), np.float32(3)))
+    sizes = dict(p=7, d_model=4, d_mlp=5, n_heads=2, d_head=2, d_vocab=8, d_vocab_out=7, n_ctx=3)
+    return Config(**(sizes | dict(attention=(0.5, 0.5), read_position=1) | changes))
+softmax = Softmax(Fraction(1, 3), np.float32(3))
+found = config(attention=[Fraction(1, 3), np.float64(1)], p=np.int64(7), softmax=softmax)
 assert found == config(attention=(1 / 3, 1.0), softmax=Softmax(1 / 3, 3.0))
-assert [type(x) for x in (*found.attention, found.p, found.softmax.scale)] == [float, float, int, float]
+assert [type(x) for x in (*found.attention, found.p, found.softmax.scale)] == [
+    float, float, int, float
+]
 found = config(attention=(2**60 + 1, 0), softmax=Softmax(2**60 + 1, 1))
 assert found == config_from_dict(json.loads(json.dumps(found.to_dict())), "here")
 assert (found.attention, found.softmax.scale) == ((2.0**60, 0.0), 2.0**60)
 for changes, words in (
-    (dict(attention=(10**400, 0)), "an attention weight is beyond float64; expected a finite number"),
-    (dict(d_model=0, attention=(), n_heads=0, read_position=0, n_layers=2), "an MLP has no softmax, no heads"),
+    (
+        dict(attention=(10**400, 0)),
+        "an attention weight is beyond float64; expected a finite number",
+    ),
+    (
+        dict(d_model=0, attention=(), n_heads=0, read_position=0, n_layers=2),
+        "an MLP has no softmax, no heads",
+    ),
     (dict(attention=("1", "0")), "expected numbers in a list"),
     (dict(d_mlp=5.0), "expected an integer"),
 ):
@@ -193,7 +204,8 @@ def test_values_are_read_as_annotated() -> None:
         ({"size": 1, "either": 1.5}, "either = 1.5: expected int or str, got float"),
         (
             {"size": 1, "sise": 2},
-            r"unknown key 'sise' \(known keys: either, inner, many, maybe, mode, named, pair, size\)",
+            r"unknown key 'sise' \(known keys: either, inner, many, maybe, mode, named, pair, "
+            r"size\)",
         ),
         ({"size": 1, "named": [1]}, r"named = \[1\]: expected names with values"),
         ({"size": 1, "named": {"x": "y"}}, "expected float, got str"),
@@ -212,9 +224,15 @@ def test_a_file_that_is_not_json() -> None:
 
 
 def test_a_whole_number_is_the_same_setting_as_its_float() -> None:
-    """A sweep from Python with attention_rate=1 had another name, and other bytes, than the same run read back."""
+    """A sweep from Python with attention_rate=1 had another name than the same run read back.
+
+    Its bytes differed, too.
+    """
     # In a process of its own, which does not check types as tests do.
-    code = "from quadlens.training.config import TrainConfig as T; print(T(attention_rate=1, weight_decay=1).run_id())"
+    code = (
+        "from quadlens.training.config import TrainConfig as T; "
+        "print(T(attention_rate=1, weight_decay=1).run_id())"
+    )
     said = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout

@@ -1,4 +1,4 @@
-"""Models of several layers: against the transformer written out input by input, in files, and through every verb."""
+"""Models of several layers: as written out, in files, and through every verb."""
 
 import dataclasses
 import math
@@ -51,7 +51,8 @@ def config_of(
 ) -> Config:
     plain = Config(
         p=5, d_model=6, d_mlp=7, n_heads=2, d_head=3, d_vocab=11, d_vocab_out=6, n_ctx=3,
-        attention=(0.3, 0.7, 0.2)[:positions], read_position=positions - 1, softmax=softmax, n_layers=layers,
+        attention=(0.3, 0.7, 0.2)[:positions], read_position=positions - 1, softmax=softmax,
+        n_layers=layers,
     )  # fmt: skip
     return dataclasses.replace(plain, **changes)  # type: ignore[arg-type]
 
@@ -360,6 +361,7 @@ def test_zhongs_linear_models_with_two_hidden_layers(kind: str) -> None:
 
 
 SOFTMAX3 = Hints(SoftmaxAttention(3), p=5, activation="relu")
+UNSAID_NORM = "the weights do not say the norm: it has "
 NORMED, SHALLOW = (
     dataclasses.replace(SOFTMAX3, sidecar=x)
     for x in ({"normalization_type": "LN"}, {"n_layers": 1})
@@ -369,13 +371,22 @@ NORMED, SHALLOW = (
 @pytest.mark.parametrize(
     ("change", "hints", "error", "message"),
     [
-        ({"blocks.0.ln1.w": np.ones(6)}, SOFTMAX3, BadConfig, "the weights do not say the norm: it has 0.ln1_w"),
-        ({"ln_final.w": np.ones(6)}, SOFTMAX3, BadConfig, "the weights do not say the norm: it has ln_final_w"),
+        ({"blocks.0.ln1.w": np.ones(6)}, SOFTMAX3, BadConfig, UNSAID_NORM + "0.ln1_w"),
+        ({"ln_final.w": np.ones(6)}, SOFTMAX3, BadConfig, UNSAID_NORM + "ln_final_w"),
         ({}, NORMED, BadConfig, "give a config that has normalization_type .* and eps"),
         ({}, SHALLOW, BadConfig, "n_layers is 1 .*, but the weights have 2"),
-        ({"blocks.1.mlp.W_in": None}, SOFTMAX3, BadFile, "missing tensors: blocks.1.mlp.W_in, no unknown tensors"),
-        ({"blocks.7.mlp.W_in": np.ones((6, 7))}, SOFTMAX3, BadConfig, "it has 8 layers; quadlens reads up to 4"),
-        ({}, Hints((0.5, 0.5), p=5, activation="relu"), BadConfig, "2 layers: constant weights on the positions"),
+        (
+            {"blocks.1.mlp.W_in": None}, SOFTMAX3,
+            BadFile, "missing tensors: blocks.1.mlp.W_in, no unknown tensors",
+        ),
+        (
+            {"blocks.7.mlp.W_in": np.ones((6, 7))}, SOFTMAX3,
+            BadConfig, "it has 8 layers; quadlens reads up to 4",
+        ),
+        (
+            {}, Hints((0.5, 0.5), p=5, activation="relu"),
+            BadConfig, "2 layers: constant weights on the positions",
+        ),
     ],
 )  # fmt: skip
 def test_refusals(
@@ -406,8 +417,7 @@ def test_chughtai_and_gbmi() -> None:
         READERS["gbmi"].read(Checkpoint("file.pt", hooked(model), run), Hints())
 
 
-# --- proofs
-# -----------------------------------------------------------------------------------------------------------
+# --- proofs ---
 
 
 def balls(model: Weights, a: int, b: int) -> list[arb]:
@@ -460,7 +470,10 @@ def balls(model: Weights, a: int, b: int) -> list[arb]:
 def test_proofs_of_layers_never_claim_more_than_is_true(
     softmax: Softmax | None, activation: Activation
 ) -> None:
-    """Enclosed logits hold the true ones, and the margin proved is below the true margins, without tolerance."""
+    """Enclosed logits hold the true ones; the proved margin is below the true margins.
+
+    There is no tolerance.
+    """
     for seed, layers, positions in ((0, 2, 2), (1, 3, 3)):
         model = random_deep(config_of(layers, positions, softmax, activation=activation), seed)
         p = model.config.p
@@ -556,7 +569,10 @@ def test_a_checkpoint_on_disk(tmp_path: Path) -> None:
     [("4asyr7ht1p", 3481, 12.314612244654953), ("p71frej8t7", 3481, 13.765084949807132)],
 )
 def test_public_checkpoints(name: str, right: int, margin: float) -> None:
-    """Margins of a forward pass in PyTorch in float64 by the formulas of their code, without any code of ours."""
+    """Margins of a forward pass in PyTorch in float64, by their formulas.
+
+    No code of ours takes part.
+    """
     directory = os.environ.get("QUADLENS_PEERS")
     if not directory:
         pytest.skip("QUADLENS_PEERS names no directory of public checkpoints")

@@ -1,4 +1,7 @@
-"""Even and composite numbers of elements: the sign wave, folded multiples, regressions, each the slow way."""
+"""Even and composite numbers of elements, each computed the slow way.
+
+The sign wave, folded multiples and regressions.
+"""
 
 import math
 from typing import Any
@@ -109,7 +112,10 @@ def test_the_identity_part_wave_by_wave(collapsed: FloatTables, data: st.DataObj
 
 
 def pizza(n: int, keys: tuple[int, ...], each: int, task_name: str = "add") -> Weights:
-    """A hand-built pizza on n elements, even or odd, for a cyclic task; phases stand evenly on the circle."""
+    """A hand-built pizza on n elements, even or odd, for a cyclic task.
+
+    Phases stand evenly on the circle.
+    """
     task = task_by_name(task_name, n)
     found = task.cyclic
     assert found is not None
@@ -182,7 +188,10 @@ def test_a_sign_wave_is_a_cluster_without_phases() -> None:
 
 @pytest.mark.parametrize("n", range(3, 25))
 def test_both_signs_occur_at_every_angle(n: int) -> None:
-    """ReLU(2 cos u cos(s + φ)) = |cos u| (|cos(s₀ + φ)| ± cos(s₀ + φ)), s₀ = s modulo π: by trying all a and b."""
+    """ReLU(2 cos u cos(s + φ)) = |cos u| (|cos(s₀ + φ)| ± cos(s₀ + φ)), s₀ = s modulo π.
+
+    All a and b are tried.
+    """
     for k in range(1, (n - 1) // 2 + 1):
         found, q = set(), n // math.gcd(k, n)
         for a in range(n):
@@ -208,7 +217,10 @@ def rules(draw: st.DrawFn) -> Scheme:
 
 @given(rules())
 def test_exact_errors_by_trying_all_a_b_c(scheme: Scheme) -> None:
-    """Straight from what neurons read, 2 cos u cos(s + φ), and write; the strength 2 |cos u| taken out."""
+    """Straight from the neurons' input, 2 cos u cos(s + φ), and output.
+
+    The strength 2 |cos u| is taken out.
+    """
     n, k, w = scheme.p, scheme.k, scheme.w
     worst = dict.fromkeys(("absolute", "integer", "relu", "identity"), 0.0)
     for a in range(n):

@@ -1,4 +1,4 @@
-"""Exact arithmetic against Python's fractions, and the float64 evaluation against exact arithmetic."""
+"""Exact arithmetic against Python's fractions, and float64 against exact arithmetic."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -109,7 +109,10 @@ def test_evaluation_agrees_with_exact_arithmetic(model: Weights) -> None:
 
 @pytest.mark.slow
 def test_agreement_at_the_papers_size() -> None:
-    """p = 59, d_mlp = 512: every one of the 205,379 logits, exactly (benchmarks/exact_logits.py has the time)."""
+    """p = 59, d_mlp = 512: every one of the 205,379 logits, exactly.
+
+    benchmarks/exact_logits.py has the time.
+    """
     config = Config.paper()
     rng = np.random.default_rng(0)
     shapes = config.shapes

@@ -29,7 +29,9 @@ def closed_form(recipe: Recipe) -> np.ndarray:
 
 
 def aliasing(neurons: int) -> float:
-    """Largest relative error of n equally spaced phases: the Fourier terms of ReLU∘cos that n points cannot see.
+    """Largest relative error of n equally spaced phases.
+
+    These are the Fourier terms of ReLU∘cos that n points cannot see.
 
     ReLU(cos x) = 1/π + ½cos x + Σ_m a_m cos 2mx with |a_m| = (2/π)/(4m²-1). Against cos 2φ, n equal
     points confuse frequency j with 2 when n divides j ± 2; each such term counts at most once,
@@ -123,7 +125,10 @@ def test_large_p_loses_no_digits() -> None:
 
 
 def test_a_huge_model_is_built_without_huge_arrays() -> None:
-    """p = 10,007, d_mlp = 4,096: p³ floats would be 8 TB and p² already 0.8 GB; the whole build stays below 50 MB."""
+    """p = 10,007, d_mlp = 4,096: the whole build stays below 50 MB.
+
+    p³ floats would be 8 TB, and p² already 0.8 GB.
+    """
     tracemalloc.start()
     model = build_transformer(Recipe(10_007, (3, 50, 700), 4_096))
     peak = tracemalloc.get_traced_memory()[1]

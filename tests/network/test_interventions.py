@@ -1,4 +1,4 @@
-"""Changed models against the obvious way to change them, and against what the explorer's dials do."""
+"""Changed models against the obvious change, and against the explorer's dials."""
 
 import itertools
 from dataclasses import replace

@@ -1,4 +1,7 @@
-"""Our own file: bit for bit there and back, readable by safetensors alone, and no damage goes unnoticed."""
+"""Our file: bit for bit there and back, and no damage goes unnoticed.
+
+safetensors alone reads it.
+"""
 
 import contextlib
 import hashlib
@@ -103,7 +106,10 @@ def test_a_flipped_weight_says_damaged(tmp_path: Path) -> None:
 
 
 def _with_config(change: Any) -> tuple[dict[str, np.ndarray], str]:
-    """Tensors and header of a file whose config was edited by someone who also fixed the checksum."""
+    """Tensors and header of a file whose config someone edited.
+
+    They also fixed the checksum.
+    """
     from quadlens.network.native import _checksum
 
     model = MODELS[0]
@@ -165,7 +171,10 @@ def test_metadata_that_is_not_ours(header: str) -> None:
 
 
 def _rewritten(change: Any) -> bytes:
-    """A model's file whose metadata text was changed, by someone who knows how safetensors are put together."""
+    """A model's file whose metadata text was changed.
+
+    The author of the change can put safetensors together.
+    """
     content = FILES[0]
     length = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + length])
@@ -351,7 +360,8 @@ def test_schema_collects_every_problem() -> None:
 
     with pytest.raises(
         BadConfig,
-        match=r"here: unknown key 'x' .*; p = True: expected int, got bool; missing key 'd_model'; missing key 'd_mlp'",
+        match=r"here: unknown key 'x' .*; p = True: expected int, got bool; "
+        "missing key 'd_model'; missing key 'd_mlp'",
     ):
         parse_dataclass(Config, {"x": 1, "p": True}, "here")
     with pytest.raises(BadConfig, match="here: expected names with values, got list"):

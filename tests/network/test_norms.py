@@ -1,4 +1,7 @@
-"""Norms, and MLPs of several hidden layers with biases: against PyTorch and TransformerLens, as tables, in files."""
+"""Norms, and MLPs of several hidden layers with biases.
+
+They are held against PyTorch and TransformerLens, as tables and in files.
+"""
 
 import dataclasses
 import pickle
@@ -46,7 +49,7 @@ def transformer(norms: Norms, layers: int = 1, softmax: bool = False, **changes:
 
 
 def mlps() -> list[Config]:
-    """One hidden layer with biases; several, with norms and with a linear one, as an embedding is."""
+    """One hidden layer with biases; several, with norms and with a linear one."""
     deep = (Hidden(4, None), Hidden(6, "gelu", LAYER), Hidden(3, "abs"))
     return [
         Config.mlp(5, 7, bias=True),
@@ -111,7 +114,10 @@ def test_an_mlp_is_what_pytorch_computes(config: Config) -> None:
 
 @pytest.mark.parametrize("norm", [LAYER, RMS])
 def test_norms_are_pytorchs(norm: Norm) -> None:
-    """One block whose attention and MLP write nothing: logits are the final norm of the stream times W_U."""
+    """One block whose attention and MLP write nothing.
+
+    Logits are the final norm of the stream times W_U.
+    """
     import torch
 
     model = drawn(transformer(Norms(final=norm)), np.random.default_rng(1))
@@ -129,7 +135,10 @@ def test_norms_are_pytorchs(norm: Norm) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_transformer_lens_with_normalisation(seed: int) -> None:
-    """Random shapes, LN and RMS, one layer and two: the logits of TransformerLens' own forward pass."""
+    """Random shapes, LN and RMS, one layer and two.
+
+    The logits are those of TransformerLens' own forward pass.
+    """
     lens = pytest.importorskip("transformer_lens", reason="the extra 'peers' is not installed")
     import torch
 
@@ -137,8 +146,8 @@ def test_transformer_lens_with_normalisation(seed: int) -> None:
     p, heads, dh, layers, m = (int(x) for x in rng.integers((3, 1, 1, 1, 2), (8, 4, 5, 3, 12)))
     d, kind = heads * dh + int(rng.integers(0, 3)), "LN" if seed % 3 else "RMS"
     cfg = lens.HookedTransformerConfig(
-        n_layers=layers, d_model=d, n_ctx=3, d_head=dh, n_heads=heads, d_mlp=m, d_vocab=p + 1, act_fn="relu",
-        normalization_type=kind, seed=seed, device="cpu", dtype=torch.float64,
+        n_layers=layers, d_model=d, n_ctx=3, d_head=dh, n_heads=heads, d_mlp=m, d_vocab=p + 1,
+        act_fn="relu", normalization_type=kind, seed=seed, device="cpu", dtype=torch.float64,
     )  # fmt: skip
     other = lens.HookedTransformer(cfg)
     norm = Norm("layer" if kind == "LN" else "rms", cfg.eps)
@@ -183,7 +192,10 @@ def test_tables_are_the_forward_pass(config: Config) -> None:
 
 @pytest.mark.parametrize("softmax", [False, True])
 def test_mean_gates_are_the_model_where_gates_are_constant(softmax: bool) -> None:
-    """Streams of one size in every direction that matters: the model with mean gates is the model itself."""
+    """Streams of one size in every direction that matters.
+
+    The model with mean gates is the model itself.
+    """
     model = drawn(transformer(ALL, softmax=softmax), np.random.default_rng(3))
     same = {"W_E": np.broadcast_to(model.W_E[:1], model.W_E.shape), "W_pos": 0 * model.W_pos}
     model = model.replace(model.config, **same)

@@ -307,7 +307,10 @@ def test_a_task_cannot_be_changed() -> None:
 
 @pytest.mark.parametrize("name", [*GROUPS, "S5", "D4xD4", "C2xC2xC2xC2xC2"])
 def test_a_named_table_is_that_group_in_some_order(name: str) -> None:
-    """Any renumbering is the group; one product less is not, nor are zeros, which once were certified as S3."""
+    """Any renumbering is the group; one product less is not.
+
+    Neither are zeros, which once were certified as S3.
+    """
     table, rng = group_table(name), np.random.default_rng(0)
     n = len(table)
     for _ in range(3):
@@ -335,7 +338,10 @@ def test_one_group_is_not_another(name: str, other: str) -> None:
 
 @pytest.mark.parametrize("m", [3, 5, 7])
 def test_groups_that_orders_cannot_tell_apart(m: int) -> None:
-    """Of Heisenberg's group modulo an odd m every element but one has order m, as in C_m × C_m × C_m."""
+    """Heisenberg's group modulo an odd m has orders as C_m × C_m × C_m.
+
+    Every element but one has order m.
+    """
     x, y, z = (one.ravel() for one in np.indices((m, m, m)))
     product = ((x[:, None] + x) % m * m + (y[:, None] + y) % m) * m + (
         z[:, None] + z + x[:, None] * y

@@ -21,7 +21,10 @@ from strategies import seeds
 
 @st.composite
 def softmax_configs(draw: st.DrawFn) -> Config:
-    """Two tokens or three, one vocabulary or two, causal or not, any position read, softmax or a mixture."""
+    """Two tokens or three, one vocabulary or two, causal or not, any position read.
+
+    Attention is softmax or a mixture.
+    """
     p, d_head = draw(st.integers(2, 9)), draw(st.integers(1, 4))
     positions, offset = draw(st.sampled_from([2, 3])), draw(st.sampled_from([0, p]))
     constant = draw(st.sampled_from(["none", "zhong", "gbmi", "any"]))
@@ -147,7 +150,10 @@ def test_evaluation_is_by_the_tasks_answers(model: Weights) -> None:
 
 
 def constant_by_softmax(seed: int) -> Weights:
-    """W_Q = 0 and b_Q, b_K not: every head has a constant of its own... the same on all positions of equal keys."""
+    """W_Q = 0 and b_Q, b_K not: every head has a constant of its own.
+
+    The constant is the same on all positions of equal keys.
+    """
     config = Config(
         p=5,
         d_model=4,
@@ -214,7 +220,8 @@ def test_what_does_not_fit() -> None:
     model = constant_by_softmax(0)
     with pytest.raises(
         BadConfig,
-        match=r"attention is a softmax, which depends on the tokens.*explain.*lens.*certify.*report",
+        match=r"attention is a softmax, which depends on the tokens.*"
+        "explain.*lens.*certify.*report",
     ):
         _ = Anatomy(model).collapsed
     with pytest.raises(

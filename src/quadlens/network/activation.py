@@ -1,4 +1,4 @@
-"""The activations a hidden layer may have: one value each, and everything the package knows about it on that value.
+"""The activations of a hidden layer, each with all that the package uses of it.
 
 A new one is one entry here, its name in `Activation`, and the checker.
 """
@@ -64,12 +64,15 @@ class Nonlinearity:
 
     @property
     def is_piecewise_linear(self) -> bool:
-        """Whether σ is linear on each side of 0, so that signs of pre-activations decide everything."""
+        """Whether σ is linear on each side of 0.
+
+        The signs of the pre-activations then decide everything.
+        """
         return self.degree == 1
 
     @property
     def is_even(self) -> bool:
-        """Whether there is no odd part."""
+        """Whether σ has no odd part."""
         return self.odd_slope == 0.0
 
     def odd(self, x: Floats) -> Floats:
@@ -85,7 +88,9 @@ class Nonlinearity:
         return self.apply(x) - self.odd(x)
 
     def lambda_2(self, r: Floats) -> Floats:
-        """λ_2(r) = (1/2π) ∫ σ(r cos θ) cos 2θ dθ: the wave of twice the phase in σ of a wave (`docs/lens.md` 4).
+        """Return λ_2(r) = (1/2π) ∫ σ(r cos θ) cos 2θ dθ (`docs/lens.md` 4).
+
+        It is the amplitude of the wave of twice the phase in σ of a wave.
 
         Without a closed form by the trapezoidal rule, whose error falls exponentially in the number
         of nodes over r. Past r = 1,024 the nodes are as many as they get; σ then has kinks, and the
@@ -243,7 +248,7 @@ def parse_activation(name: object) -> Activation:
 
 
 def recognise_activation(name: object) -> Activation:
-    """The activation that another project calls `name`, upper and lower case alike.
+    """Return the activation that another project calls `name`, in upper or lower case.
 
     >>> recognise_activation("Quad"), recognise_activation("GeLU")
     ('square', 'gelu')

@@ -1,4 +1,4 @@
-"""The kinds of networks there are, by the name that files have of each."""
+"""The kinds of networks, by the names that files have for them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,7 +21,10 @@ ARCHITECTURES: dict[str, type[Config] | type[SequenceConfig]] = {
 def config_from_dict(
     data: Any, where: str, table: Int[np.ndarray, "..."] | None = None
 ) -> Config | SequenceConfig:
-    """The config that `to_dict` wrote; `where` names the source in messages, `table` is the task's, if it has one."""
+    """Read the config that `to_dict` wrote.
+
+    `where` names the source in messages; `table` is the task's, if it has one.
+    """
     if not isinstance(data, Mapping):
         raise BadConfig(
             f"{where}: the config is a {type(data).__name__}; expected names with values"

@@ -13,12 +13,12 @@ SUFFIX = ".safetensors"
 
 
 def data_directory() -> Path:
-    """Where the bundled models are."""
+    """Return the directory of the bundled models."""
     return Path(str(files(__name__.partition(".")[0]))) / "data"
 
 
 def bundled_names() -> list[str]:
-    """Names that `load` accepts instead of a path."""
+    """Return the names that `load` accepts instead of a path."""
     return sorted(path.name.removesuffix(SUFFIX) for path in data_directory().glob(f"*{SUFFIX}"))
 
 
@@ -38,7 +38,10 @@ def is_bundled_file(name: str, file: Path | None) -> bool:
 
 
 def resolve(model: str | Path) -> Path:
-    """The file of a bundled name, or the path itself; a name wins over a file of the same name in no directory."""
+    """Return the file of a bundled name, or the path itself.
+
+    A bundled name wins over a file of the same name in the current directory.
+    """
     if is_bundled(model):
         return data_directory() / f"{model}{SUFFIX}"
     path = Path(model)

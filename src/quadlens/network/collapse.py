@@ -1,9 +1,9 @@
-"""The residual stream, multiplied out once: from the weights of a network to the tables of its last hidden layer.
+"""The residual stream multiplied out once, from weights to the last layer's table.
 
 With constant attention, weight α_t on position t, x_t = W_E[token] + W_pos[t] and OV = Σ_h W_V^h
 W_O^h,
 
-    from_a[a] = α_0 x_0 OV,    from_b[b] = α_1 x_1 OV + …        plus x_t itself for the position that is read
+    from_a[a] = α_0 x_0 OV,    from_b[b] = α_1 x_1 OV + …    plus x_t of the position that is read
     U_a = from_a W_in,         U_b = from_b W_in + b_in
     S_a = from_a W_U,          S_b = (from_b + b_out) W_U + b_U,            W_L = (W_out W_U)ᵀ
 
@@ -33,7 +33,7 @@ TOGETHER = 1 << 11
 
 
 def collapse(weights: Weights, ring: Ring[R]) -> Tables[R]:
-    """What the last hidden layer reads and writes.
+    """Return the tables of what the last hidden layer reads and writes.
 
     Raises:
         BadConfig: for several blocks or norms over another arithmetic than float64.
@@ -43,7 +43,8 @@ def collapse(weights: Weights, ring: Ring[R]) -> Tables[R]:
     p = config.p
     if config.no_tables is not None and ring is not FLOATS:
         raise BadConfig(
-            f"{config.no_tables}: tables are in float64 alone; `evaluate`, `explain` and `lens` work"
+            f"{config.no_tables}: tables are in float64 alone; `evaluate`, `explain` and `lens` "
+            "work"
         )
     with np.errstate(over="ignore", invalid="ignore"):
         parts = (_of_stream if config.has_stream else _of_one_hot)(weights, ring)
@@ -67,7 +68,10 @@ def collapse(weights: Weights, ring: Ring[R]) -> Tables[R]:
 
 
 class _Parts(NamedTuple):
-    """Tables before the last constants, which stand apart where a norm's factor does not multiply them."""
+    """Tables without the last constants.
+
+    The constants stand apart where a norm's factor does not multiply them.
+    """
 
     U_a: Any
     U_b: Any
@@ -81,7 +85,7 @@ class _Parts(NamedTuple):
 
 
 def _of_stream(weights: Weights, ring: Ring[R]) -> _Parts:
-    """The tables of a transformer's last MLP; `W_L` is still [neuron, answer]."""
+    """Return the tables of a transformer's last MLP; `W_L` is still [neuron, answer]."""
     config, p, last = weights.config, weights.config.p, weights.blocks[-1]
     into, bias = _folded(config.norms.mlp, last["W_in"], last["b_in"], last, "ln2")
     out, constant = _folded(
@@ -111,7 +115,7 @@ def _of_stream(weights: Weights, ring: Ring[R]) -> _Parts:
 
 
 def _of_one_hot(weights: Weights, ring: Ring[R]) -> _Parts:
-    """The tables of the last hidden layer of an MLP on one-hot tokens."""
+    """Return the tables of the last hidden layer of an MLP on one-hot tokens."""
     config, p, last = weights.config, weights.config.p, weights.blocks[-1]
     b_in, b_out = (
         (last["b_in"], weights.b_out) if config.bias else (np.zeros(config.d_mlp), np.zeros(p))
@@ -131,7 +135,10 @@ def _of_one_hot(weights: Weights, ring: Ring[R]) -> _Parts:
 def _folded(
     norm: Norm | None, W: Array, b: Array, tensors: Mapping[str, Array], name: str
 ) -> tuple[Array, Array]:
-    """C diag(w) W and b_norm W + b: a linear layer that reads what a norm gives, but for the norm's factor."""
+    """Return C diag(w) W and b_norm W + b.
+
+    This is the linear layer that reads a norm's output, except for the norm's factor.
+    """
     W, b = W.astype(np.float64), b.astype(np.float64)
     if norm is None:
         return W, b
@@ -142,7 +149,10 @@ def _folded(
 
 
 def _sizes(weights: Weights, bias: Array, constant: Array) -> Sizes | None:
-    """What the norms before the last hidden layer and before the unembedding divide by; None where there are none."""
+    """Return the norms' factors, with the constants they do not multiply.
+
+    None of a network without norms before the last hidden layer and the unembedding.
+    """
     norms = weights.config.norms
     if norms.mlp is None and norms.final is None:
         return None
@@ -151,7 +161,10 @@ def _sizes(weights: Weights, bias: Array, constant: Array) -> Sizes | None:
 
 @dataclass(frozen=True, eq=False)
 class _Factors:
-    """Pairs to r and f of `tables.py`; a value, not a closure, so that tables can be handed to another process."""
+    """The function from pairs to r and f of `tables.py`.
+
+    It is a value, not a closure, so that tables can be pickled for another process.
+    """
 
     weights: Weights
 
@@ -167,7 +180,7 @@ class _Factors:
 
 
 def attended_streams(weights: Weights, ring: Ring[R], thrifty: bool = False) -> tuple[Any, Any]:
-    """The residual stream after attention at the position read, as one part per token: from_a[a] + from_b[b].
+    """Return the attended stream at the position read: from_a[a] + from_b[b].
 
     Constants (biases, the '=' token, the value biases that softmax brings) belong to b's part; the
     rest of softmax is in the gated tables.
@@ -188,7 +201,7 @@ def attended_streams(weights: Weights, ring: Ring[R], thrifty: bool = False) -> 
 
 
 def value_biases(weights: Weights, ring: Ring[R]) -> list[Any]:
-    """What each head's value bias writes at full attention, one row each."""
+    """Return what each head's value bias writes at full attention, one row each."""
     block = weights.blocks[-1]
     return [
         _row(ring, b_V) @ ring.of(W_O) for b_V, W_O in zip(block["b_V"], block["W_O"], strict=True)
@@ -196,7 +209,9 @@ def value_biases(weights: Weights, ring: Ring[R]) -> list[Any]:
 
 
 def attended_parts(weights: Weights, ring: Ring[R], thrifty: bool = False) -> list[Any]:
-    """α_t x_t OV of each position: what attention's constant part brings of all its tokens, without value biases.
+    """Return α_t x_t OV of each position, without value biases.
+
+    This is what the constant part of attention writes for all tokens of the position.
 
     With `thrifty`, tokens that a and b share go through attention once, and head by head where that
     takes fewer operations than OV: `thin`, whose cost they are a large part of, does so; the
@@ -243,7 +258,7 @@ def attended_parts(weights: Weights, ring: Ring[R], thrifty: bool = False) -> li
 
 
 def values_written(weights: Weights, ring: Ring[R]) -> Any:
-    """OV = Σ_h W_V^h W_O^h: what full attention to a row of the stream writes."""
+    """Return OV = Σ_h W_V^h W_O^h, what full attention writes for a row of the stream."""
     return sum_of(W_V @ W_O for W_V, W_O in _heads(weights, ring))
 
 
@@ -255,13 +270,13 @@ def _heads(weights: Weights, ring: Ring[R]) -> list[tuple[Any, Any]]:
 
 
 def by_heads(config: Config, rows: int) -> bool:
-    """Whether so many rows go through attention head by head for less than through Σ_h W_V W_O."""
+    """Whether `rows` rows take fewer operations head by head than through Σ_h W_V W_O."""
     inner, d = config.n_heads * config.d_head, config.d_model
     return 2 * rows * d * inner <= d * inner * d + rows * d * d
 
 
-def token_streams(weights: Weights, ring: Ring[R] = FLOATS) -> list[Any]:  # type: ignore[assignment]
-    """The residual stream before attention, of all a, all b and, where it is fed, the one '='."""
+def token_streams(weights: Weights, ring: Ring[Any] = FLOATS) -> list[Any]:
+    """Return the stream before attention of all a, all b and, where fed, '='."""
     streams = []
     for position, (start, stop) in enumerate(weights.config.token_rows):
         tokens: Any = ring.of(weights.W_E[start:stop])
@@ -272,7 +287,7 @@ def token_streams(weights: Weights, ring: Ring[R] = FLOATS) -> list[Any]:  # typ
 
 
 def _attended(weights: Weights, ring: Ring[R]) -> list[Any]:
-    """The same as attention reads it: after its norm, where there is one."""
+    """Return the stream before attention, after attention's norm where there is one."""
     norm, block = weights.config.norms.attention, weights.blocks[-1]
     return [normalised(ring, norm, x, block, "ln1") for x in token_streams(weights, ring)]
 
@@ -282,7 +297,10 @@ def _row(ring: Ring[R], vector: Array) -> Any:
 
 
 def gated_tables(weights: Weights, ring: Ring[R], W_in: R, W_U: R) -> tuple[Gated[R], ...]:
-    """One table per position that softmax sees from the one read; none where attention is constant."""
+    """Return one table for each position that softmax sees from the position read.
+
+    There is none where attention is constant.
+    """
     config, block = weights.config, weights.blocks[-1]
     if config.softmax is None:
         return ()
@@ -295,7 +313,7 @@ def gated_tables(weights: Weights, ring: Ring[R], W_in: R, W_U: R) -> tuple[Gate
     streams = _attended(weights, ring)
     queries = _biased(ring, _times(streams[read], by_head["W_Q"]), bias["b_Q"])
     # A head is narrow: what it writes goes through W_in and W_U once, before any token does.
-    outward = tuple([W_O @ out for W_O in by_head["W_O"]] for out in (W_in, W_U))  # type: ignore[operator]
+    outward = tuple(_into(by_head["W_O"], out) for out in (W_in, W_U))
     through: dict[int, list[list[Any]]] = {}
     tables = []
     for position, (start, stop) in enumerate(config.token_rows[: config.positions_seen]):
@@ -325,15 +343,19 @@ def _times(x: Any, by_head: Sequence[Any]) -> list[Any]:
     return [x @ W for W in by_head]
 
 
+def _into(by_head: Sequence[Any], W: Any) -> list[Any]:
+    return [x @ W for x in by_head]
+
+
 def _biased(ring: Ring[Any], by_head: Sequence[Any], rows: Sequence[Any]) -> list[Any]:
-    """One row per head added to each of its rows."""
+    """Add one row per head to each row of that head's matrix."""
     return [x + ring.repeated(row, x.shape[0]) for x, row in zip(by_head, rows, strict=True)]
 
 
 def _keys_and_tables(
     x: Any, by_head: dict[str, list[Any]], outward: tuple[list[Any], ...]
 ) -> list[list[Any]]:
-    """Keys without their bias, and what the values add to neurons and to logits, head by head."""
+    """Return keys without bias, and what values add to neurons and logits, by head."""
     values = _times(x, by_head["W_V"])
     return [
         _times(x, by_head["W_K"]),
@@ -342,7 +364,10 @@ def _keys_and_tables(
 
 
 def _scores(ring: Ring[Any], query: Any, read: int, key: Any, position: int) -> Any:
-    """Query · key as [a, b], of one row or column where it does not depend on a or b."""
+    """Return query · key as [a, b].
+
+    It has one row or one column where it does not depend on a or on b.
+    """
     product = key @ ring.transposed(query)
     if read == position:
         # The same token on both sides: the diagonal, along a or along b.
@@ -353,7 +378,10 @@ def _scores(ring: Ring[Any], query: Any, read: int, key: Any, position: int) -> 
 
 @dataclass(frozen=True, eq=False)
 class _Earlier:
-    """Pairs to what the blocks before the last bring to its neurons, and past them to the logits."""
+    """The function from pairs to what the earlier blocks add.
+
+    It adds to the pre-activations of the last block and, past its neurons, to the logits.
+    """
 
     weights: Weights
     W_in: Array
@@ -367,7 +395,7 @@ class _Earlier:
 def _ends(
     weights: Weights, pairs: Pairs
 ) -> tuple[Float[np.ndarray, "n _"], Float[np.ndarray, "n _"]]:
-    """What the last hidden layer and the unembedding read, before their norms, in float64.
+    """Return what the last hidden layer and the unembedding read, before their norms.
 
     Raises:
         BadWeights: when it is too large for float64.

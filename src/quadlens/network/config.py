@@ -1,4 +1,4 @@
-"""What a model is, without its weights: its task, widths and attention."""
+"""The config of a model: its task, widths and attention, without its weights."""
 
 import dataclasses
 import math
@@ -29,16 +29,12 @@ MAX_WEIGHTS = 1 << 30
 
 # What goes without saying where it is as by default, so that older files stay the same bytes.
 UNSAID = ("n_layers", "softmax", "norms", "hidden", "bias")
-WHOLE = (
-    "p", "d_model", "d_mlp", "n_heads", "d_head", "d_vocab", "d_vocab_out", "n_ctx", "read_position", "b_token_offset",
-    "n_layers",
-)  # fmt: skip
 
 AttentionKind = Literal["constant", "softmax", "mixture"]
 
 
 def check_modulus(p: int) -> None:
-    """Refuse a modulus that is not an odd integer of at least 3; for mathematics that needs an odd one.
+    """Refuse a modulus that is not an odd integer of at least 3.
 
     >>> check_modulus(58)
     Traceback (most recent call last):
@@ -65,13 +61,16 @@ def check_size(p: int, weights: int) -> None:
         raise BadConfig(f"p = {p} is too large; expected at most {MAX_P} elements")
     if weights > MAX_WEIGHTS:
         raise BadConfig(
-            f"the model would have {weights} weights; expected at most {MAX_WEIGHTS}: make it smaller"
+            f"the model would have {weights} weights; expected at most {MAX_WEIGHTS}: make it "
+            "smaller"
         )
 
 
 @dataclass(frozen=True)
 class Softmax:
-    """Attention that depends on the tokens: the weight on position t is attention[t] + scale · softmax_t(scores).
+    """Attention that depends on the tokens.
+
+    The weight on position t is attention[t] + scale · softmax_t(scores).
 
     Attributes:
         scale: What softmax is multiplied by.
@@ -167,8 +166,9 @@ class Config(Displayed):
 
     def __post_init__(self) -> None:
         check_fields(self)
-        for name in WHOLE:
-            object.__setattr__(self, name, int(getattr(self, name)))
+        for field in dataclasses.fields(self):
+            if field.type is int:
+                object.__setattr__(self, field.name, int(getattr(self, field.name)))
         object.__setattr__(
             self, "attention", tuple(as_double("an attention weight", x) for x in self.attention)
         )
@@ -177,7 +177,8 @@ class Config(Displayed):
             object.__setattr__(self, "task", task_by_name("add", self.p))
         elif self.task.n != self.p:
             raise BadConfig(
-                f"the task {self.task.name} has {self.task.n} elements, but the model has p = {self.p}"
+                f"the task {self.task.name} has {self.task.n} elements, but the model has p = "
+                f"{self.p}"
             )
         _check_positive("d_mlp", self.d_mlp)
         parse_activation(self.activation)
@@ -188,7 +189,7 @@ class Config(Displayed):
             )
 
     def _size(self) -> int:
-        """Number of weights, about, of a config that is not checked yet."""
+        """Estimate the number of weights of a config that is not checked yet."""
         heads = 4 * self.n_heads * self.d_model * self.d_head
         outer = (self.d_vocab + self.d_vocab_out + self.n_ctx) * self.d_model
         return outer + self.n_layers * (heads + 2 * self.d_model * self.d_mlp)
@@ -197,12 +198,14 @@ class Config(Displayed):
         """Refuse what is wrong with this kind of network."""
         if not (self.d_model or self.attention):
             raise BadConfig(
-                "d_model = 0 and no attention weights: an MLP has no softmax, no heads and one layer; "
+                "d_model = 0 and no attention weights: an MLP has no softmax, no heads and one "
+                "layer; "
                 "Config.mlp builds its config"
             )
         if self.hidden or self.bias:
             raise BadConfig(
-                "hidden layers and biases of their own are an MLP's; expected hidden = () and bias = False"
+                "hidden layers and biases of their own are an MLP's; expected hidden = () and bias "
+                "= False"
             )
         if not 1 <= self.n_layers <= MAX_LAYERS:
             raise BadConfig(
@@ -212,13 +215,15 @@ class Config(Displayed):
             _check_positive(name, getattr(self, name))
         if len(self.attention) not in (2, EOS_POSITIONS):
             raise BadConfig(
-                f"attention has {len(self.attention)} weights; expected one for each of (a, b) or (a, b, '=')"
+                f"attention has {len(self.attention)} weights; expected one for each of (a, b) or "
+                "(a, b, '=')"
             )
         if not all(math.isfinite(x) for x in self.attention):
             raise BadConfig(f"attention weights {self.attention} are not all finite")
         if not 0 <= self.read_position < len(self.attention):
             raise BadConfig(
-                f"read_position = {self.read_position} is not fed; expected 0 … {len(self.attention) - 1}"
+                f"read_position = {self.read_position} is not fed; expected 0 … "
+                f"{len(self.attention) - 1}"
             )
         if self.n_ctx < len(self.attention):
             raise BadConfig(
@@ -243,7 +248,9 @@ class Config(Displayed):
         bias: bool = False,
         norms: Norms = NO_NORMS,
     ) -> "Config":
-        """An MLP on a pair of one-hot tokens; with one hidden layer the collapsed model itself, without a skip.
+        """Return the config of an MLP on a pair of one-hot tokens.
+
+        With one hidden layer it is the collapsed model itself, without a skip.
 
         One with `hidden` has biases.
         """
@@ -261,7 +268,10 @@ class Config(Displayed):
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shape of every tensor, by its short name; in this order trained weights are laid out and drawn."""
+        """The shape of every tensor, by its short name.
+
+        Trained weights are laid out and drawn in this order.
+        """
         d, m, h, dh = self.d_model, self.d_mlp, self.n_heads, self.d_head
         block = {
             "W_V": (h, d, dh),
@@ -309,17 +319,21 @@ class Config(Displayed):
 
     @property
     def task_tensors(self) -> dict[str, Int[np.ndarray, "n n"]]:
-        """What a file has of the task beside its name: the answers, where no formula gives them."""
+        """The tensors that a file adds to the task's name.
+
+        They are the answers, where no formula gives them.
+        """
         answers = np.ascontiguousarray(self.task.answers, dtype=np.int32)
         return {} if self.task.by_formula else {TASK_TABLE: answers}
 
     @property
     def kind_words(self) -> str:
         """What kind of network it is, in a few words."""
-        return f"attention is {self.attention_kind}, {f'{self.n_layers} layers' if self.depth > 1 else 'one layer'}"
+        layers = f"{self.n_layers} layers" if self.depth > 1 else "one layer"
+        return f"attention is {self.attention_kind}, {layers}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The config as plain JSON types, with the architecture named.
+        """Return the config as plain JSON types, with the architecture named.
 
         Addition, constant attention, one layer, no norm and no bias of an MLP go without saying, so
         that files of such models stay the same bytes.
@@ -353,7 +367,10 @@ class Config(Displayed):
     def from_dict(
         cls, data: Mapping[str, Any], where: str, table: Int[np.ndarray, "..."] | None
     ) -> "Config":
-        """The inverse of `to_dict`; `where` names the source in messages, `table` is the task's, if it has one."""
+        """Read what `to_dict` wrote.
+
+        `where` names the source in messages; `table` is the task's, if it has one.
+        """
         config = cls._parsed(
             {key: value for key, value in data.items() if key not in ("architecture", "task")},
             where,
@@ -407,14 +424,21 @@ class Config(Displayed):
 
     @property
     def neuron_layers(self) -> int:
-        """Number of layers that have neurons: a linear layer before a norm, as an embedding is, has none."""
+        """Number of layers that have neurons.
+
+        A linear layer before a norm, as an embedding is, has none.
+        """
         return self.n_layers + sum(layer.activation is not None for layer in self.hidden)
 
     @property
     def no_tables(self) -> str | None:
-        """Why tables and softmax alone do not say what the network computes, so that all of it is run; else None."""
+        """Why tables and softmax alone do not determine the answers; None where they do.
+
+        The whole network is run where they do not.
+        """
         if self.neuron_layers > 1 or (self.depth > 1 and not self.norms):
-            return f"the model has {self.depth} layers, and the last reads what those before it compute"
+            why = "and the last reads what those before it compute"
+            return f"the model has {self.depth} layers, {why}"
         return (
             f"the model has {self.norms.words}, which divides by a size that depends on a and b"
             if self.norms
@@ -423,7 +447,7 @@ class Config(Displayed):
 
     @property
     def no_collapse(self) -> str | None:
-        """Why what reaches a neuron is not a part of a plus a part of b; None where it is."""
+        """Why pre-activations are not a part of a plus a part of b; None where they are."""
         attention = (
             f"attention is a {self.attention_kind}, which depends on the tokens"
             if self.softmax
@@ -433,7 +457,7 @@ class Config(Displayed):
 
     @property
     def settings(self) -> dict[str, object]:
-        """What it says of each fact that a setting of an import could say; None where any is right."""
+        """The config's value of each setting of an import; None where any is right."""
         softmax = (
             "a mixture" if self.attention_kind == "mixture" else f"softmax:{len(self.attention)}"
         )
@@ -450,7 +474,7 @@ class Config(Displayed):
 
     @property
     def attends(self) -> AttentionKind | None:
-        """The same; None of a network that has no attention."""
+        """The kind of attention; None for a network without attention."""
         return self.attention_kind
 
     @property
@@ -465,11 +489,11 @@ class Config(Displayed):
 
     @property
     def is_collapsed(self) -> bool:
-        """Whether the weights are the tables of the collapsed model themselves: U_a, U_b and W_L."""
+        """Whether the weights are the collapsed tables U_a, U_b and W_L themselves."""
         return False
 
     def need_sequences(self) -> "SequenceConfig":
-        """The config of a network on sequences.
+        """Return the config of a network on sequences.
 
         Raises:
             BadConfig: of any other network.
@@ -479,15 +503,21 @@ class Config(Displayed):
         )
 
     def need_pairs(self, why: str = "", settings: tuple[str, ...] = ()) -> "Config":
-        """This config; that of a network on sequences raises BadConfig, with `why` or a sentence of its own."""
+        """Return this config, which is that of a network on pairs.
+
+        A network on sequences raises BadConfig, with `why` or a sentence of its own.
+        """
         return self
 
     def need_stream(self, why: str, settings: tuple[str, ...] = ()) -> None:
-        """Raise BadConfig with this sentence where there is no residual stream that attention writes to."""
+        """Raise BadConfig with `why` where no residual stream exists."""
 
     @property
     def positions_seen(self) -> int:
-        """How many positions softmax sees from the one that is read: the first so many; 0 where there is none."""
+        """Number of positions that softmax sees from the position read; 0 without softmax.
+
+        These are the first positions.
+        """
         if self.softmax is None:
             return 0
         return self.read_position + 1 if self.softmax.causal else len(self.attention)
@@ -504,13 +534,13 @@ class Config(Displayed):
 
     @property
     def token_rows(self) -> tuple[tuple[int, int], ...]:
-        """First row of W_E and the one after the last, for the tokens of each position fed."""
+        """The first row of W_E and the one after the last, for each position's tokens."""
         p, offset, equals = self.p, self.b_token_offset, self.equals_token
         return ((0, p), (offset, offset + p), (equals, equals + 1))[: len(self.attention)]
 
     @property
     def tokens_used(self) -> int:
-        """How many rows of W_E the inputs can name."""
+        """Number of rows of W_E that inputs can name."""
         return self.equals_token + (1 if self.has_equals else 0)
 
     @classmethod
@@ -523,7 +553,7 @@ class Config(Displayed):
         d_head: int | None = None,
         equals: bool = False,
     ) -> "Config":
-        """The paper's architecture (appendix `sec:training-details`, erratum 2 on page `math` of the documentation)."""
+        """Return the paper's architecture, with erratum 2 of the page `math`."""
         return cls(
             p=p,
             d_model=d_model,

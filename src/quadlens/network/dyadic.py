@@ -32,7 +32,7 @@ class Dyadic:
 
     @classmethod
     def from_floats(cls, array: Float[np.ndarray, "rows columns"]) -> "Dyadic":
-        """Every float is mantissa · 2^exponent; bring all to the smallest exponent present.
+        """Convert floats without rounding, to the smallest exponent among them.
 
         >>> exact = Dyadic.from_floats(np.array([[0.75, -2.0]]))
         >>> exact.numerators.tolist(), exact.shift
@@ -55,7 +55,7 @@ class Dyadic:
 
     @classmethod
     def from_entries(cls, rows: int, columns: int, entries: list[Any], shift: int) -> "Dyadic":
-        """Integers, row by row, over 2^shift."""
+        """Return the matrix of these integers, row by row, over 2^shift."""
         return cls(_fmpz_mat(rows, columns, entries), shift)
 
     @property
@@ -64,7 +64,7 @@ class Dyadic:
         return int(self.numerators.nrows()), int(self.numerators.ncols())
 
     def at_shift(self, shift: int) -> "Dyadic":
-        """The same value over a larger power of two."""
+        """Return the same matrix over a larger power of two."""
         if shift < self.shift:
             raise ValueError(
                 f"cannot lower the shift from {self.shift} to {shift} without rounding"
@@ -82,13 +82,15 @@ class Dyadic:
         return self + other.scaled(-1.0)
 
     def __getitem__(self, at: Any) -> "Dyadic":
-        """Some rows, or some rows and columns, chosen as NumPy chooses them."""
+        """Return the rows, or rows and columns, that NumPy's indexing chooses."""
         chosen = self.integers()[at]
         rows, columns = chosen.shape
         return type(self).from_entries(rows, columns, chosen.ravel().tolist(), self.shift)
 
     def integers(self, shift: int | None = None) -> Shaped[np.ndarray, "rows columns"]:
-        """The numerators over 2^shift, or over the power of two that they have, as an array of Python integers.
+        """Return the numerators as Python integers.
+
+        They stand over 2^shift, or over the matrix's own power of two without `shift`.
 
         >>> Dyadic.from_floats(np.array([[0.75, -2.0]])).integers(3).tolist()
         [[6, -16]]
@@ -99,12 +101,12 @@ class Dyadic:
         return array.reshape(self.shape)
 
     def to_floats(self) -> Float[np.ndarray, "rows columns"]:
-        """The nearest doubles: Python's division of integers is rounded once."""
+        """Return the nearest doubles: Python's division of integers rounds once."""
         unit = 1 << self.shift
         return np.array([int(n) / unit for n in self.numerators.entries()]).reshape(self.shape)
 
     def scaled(self, factor: float) -> "Dyadic":
-        """Times a float, exactly."""
+        """Multiply by a float, exactly."""
         numerator, denominator = factor.as_integer_ratio()
         return type(self)(self.numerators * numerator, self.shift + denominator.bit_length() - 1)
 
@@ -121,7 +123,7 @@ class Dyadic:
 
 
 def exact_activation(activation: Activation) -> tuple[Callable[[Any], Any], int]:
-    """σ of integers, and its degree d: σ(n/2^s) = σ(n)/2^(d s).
+    """Return σ of integers, and its degree d: σ(n/2^s) = σ(n)/2^(d s).
 
     Raises:
         BadConfig: when σ of a rational is not rational.
@@ -130,20 +132,23 @@ def exact_activation(activation: Activation) -> tuple[Callable[[Any], Any], int]
     if sigma.exact is None or sigma.degree is None:
         raise BadConfig(
             f"this model's activation is {activation!r}, which exact arithmetic cannot express; "
-            f"expected one of {', '.join(name for name, other in NONLINEARITIES.items() if other.exact)}"
+            "expected one of "
+            f"{', '.join(name for name, other in NONLINEARITIES.items() if other.exact)}"
         )
     return sigma.exact, sigma.degree
 
 
 class Dyadics:
-    """Real arithmetic on the stored weights; e^x and 1/√x are not rational: there is no softmax and no norm."""
+    """Arithmetic without rounding, for networks without softmax and norms.
+
+    e^x and 1/√x are not rational.
+    """
 
     def of(self, floats: Float[np.ndarray, "rows columns"]) -> Dyadic:
-        """Every float as it is."""
         return Dyadic.from_floats(floats)
 
     def scaled(self, x: Dyadic, factor: float) -> Dyadic:
-        """Times a float, which is taken as the double it is."""
+        """Multiply by a float, taken as the double it is."""
         return x.scaled(factor)
 
     def repeated(self, x: Dyadic, rows: int) -> Dyadic:
@@ -155,13 +160,11 @@ class Dyadics:
         return x.transposed()
 
     def diagonal(self, x: Dyadic, along_a: bool) -> Dyadic:
-        """The diagonal as a column or a row."""
         n = x.shape[0]
         entries = [x.numerators[i, i] for i in range(n)]
         return Dyadic.from_entries(*((n, 1) if along_a else (1, n)), entries, x.shift)
 
     def heads(self, tables: Sequence[Dyadic]) -> Heads[Dyadic]:
-        """One matrix for each head."""
         return tuple(tables)
 
     def sigma(self, activation: Activation, x: Dyadic) -> Dyadic:
@@ -176,17 +179,17 @@ class Dyadics:
         )
 
     def softmax(self, scores: Sequence[Dyadic]) -> Sequence[Dyadic]:
-        """There is none: e^x is not rational."""
+        """Refuse softmax: e^x is not rational."""
         raise BadConfig("this model's attention depends on the tokens, and e^x is not rational")
 
     def inner(self, x: Dyadic, y: Dyadic, divisor: float) -> Dyadic:
-        """Only for softmax and norms."""
+        """Refuse what only softmax and norms need."""
         raise BadConfig(
             "this model has softmax or a norm: e^x is not rational, and neither is 1/√x"
         )
 
     def inverse_root(self, x: Dyadic) -> Dyadic:
-        """There is none: 1/√x is not rational."""
+        """Refuse a norm: 1/√x is not rational."""
         raise BadConfig("this model has a norm, and 1/√x is not rational")
 
 

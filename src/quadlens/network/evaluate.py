@@ -1,4 +1,4 @@
-"""How a model answers: accuracy, margins and loss over all p² pairs, or a sample where p² is too many."""
+"""Accuracy, margins and loss of a model, over all p² pairs or a sample of them."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ BLOCK_FLOATS = 1 << 24
 
 @dataclass(frozen=True, repr=False)
 class Evaluation(Displayed):
-    """What the model does on the pairs tried, in float64.
+    """The answers of a model to the pairs tried, in float64.
 
     Attributes:
         p: Number of elements.
@@ -59,7 +59,7 @@ class Evaluation(Displayed):
 
 
 def all_pairs(p: int) -> Int[np.ndarray, "pp 2"]:
-    """Every (a, b), row-major.
+    """Return every (a, b), row-major.
 
     >>> all_pairs(3)[:4].tolist()
     [[0, 0], [0, 1], [0, 2], [1, 0]]
@@ -72,7 +72,9 @@ def evaluate(
     pairs: Int[np.ndarray, "n 2"] | None = None,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Evaluation:
-    """Run the model on `pairs` (all p² when None), a block at a time so that no p³ array is ever made.
+    """Run the model on `pairs`, or on all p² without them.
+
+    The pairs go block by block, so that no array of p³ numbers is made.
 
     Args:
         layer: The model, as `Weights.collapse` gives it.
@@ -109,7 +111,10 @@ def evaluate(
 
 
 def _median(values: Float[np.ndarray, " n"]) -> float:
-    """The median; np.median would import NumPy's masked arrays first, which takes longer than all else here."""
+    """Return the median.
+
+    np.median would first import NumPy's masked arrays, which takes longer than all else here.
+    """
     middle = len(values) // 2
     low, high = np.partition(values, [(len(values) - 1) // 2, middle])[
         [(len(values) - 1) // 2, middle]
@@ -120,7 +125,10 @@ def _median(values: Float[np.ndarray, " n"]) -> float:
 def _blocks(
     layer: FloatTables, pairs: Int[np.ndarray, "n 2"] | None
 ) -> Iterator[tuple[Int[np.ndarray, "block 2"], Float[np.ndarray, "block p"]]]:
-    """Pairs with their logits; all pairs of a model with gates come one a at a time, where most tables are shared."""
+    """Yield pairs with their logits, in blocks.
+
+    All pairs of a model with gates come one a at a time, where most tables are shared.
+    """
     if pairs is None and not layer.is_additive:
         for a in range(layer.p):
             yield np.stack([np.full(layer.p, a), np.arange(layer.p)], axis=1), layer.logits(a)
@@ -133,12 +141,15 @@ def _blocks(
 
 
 def margins(layer: FloatTables) -> Float[np.ndarray, "p p"]:
-    """Right logit minus the largest other, for every (a, b)."""
+    """Return the margin of every input (a, b): the right logit less the largest other."""
     return np.stack([leads(layer.logits(a), layer.task.answers[a])[0] for a in range(layer.p)])
 
 
 def about(model: Weights, layer: FloatTables) -> dict[str, Any]:
-    """What the JSON of several commands says of a model: `n, task, modulus, activation, attention`."""
+    """Return the facts of a model that several commands print as JSON.
+
+    The keys are `n, task, modulus, activation, attention`.
+    """
     config = model.config
     facts: dict[str, Any] = {
         "n": config.p,
@@ -156,7 +167,7 @@ def about(model: Weights, layer: FloatTables) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class AttentionRange:
-    """The weights one head, at the position read, puts on one position over all inputs.
+    """The range of the weight that a head puts on a position, over all inputs.
 
     Attributes:
         head: Number of the head.
@@ -174,7 +185,7 @@ class AttentionRange:
 
 
 def attention_ranges(model: Weights, layer: FloatTables) -> tuple[AttentionRange, ...]:
-    """What each head puts on each position that it sees; empty for an MLP."""
+    """Return the range of each head's weight on each position; none for an MLP."""
     config = model.config
     if config.softmax is None:
         every = np.ndindex(config.n_layers, config.n_heads, len(config.attention))
@@ -195,7 +206,10 @@ def attention_ranges(model: Weights, layer: FloatTables) -> tuple[AttentionRange
 
 
 def _ranges_by_layer(model: Weights) -> tuple[AttentionRange, ...]:
-    """The same for several layers, by the forward pass; a position that is not seen has the constant part alone."""
+    """Return the ranges of a network of several layers, by the forward pass.
+
+    A position that is not seen has the constant part alone.
+    """
     config, p = model.config, model.config.p
     low = np.full((config.n_layers, config.n_heads, len(config.attention)), np.inf)
     high = -low

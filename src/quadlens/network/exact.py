@@ -1,4 +1,4 @@
-"""Exact arithmetic on float weights, with no rounding at all: the collapsed model in integers, and every logit.
+"""Exact arithmetic on float weights: the collapsed model, and every logit.
 
 The integers, all over one power of two, are the ground on which exact proofs stand.
 """
@@ -21,14 +21,17 @@ from quadlens.network.weights import Weights
 
 
 def collapse_exactly(weights: Weights) -> Tables[Dyadic]:
-    """U_a, U_b, W_L, S_a, S_b without rounding; attention weights are taken as the doubles they are.
+    """Return U_a, U_b, W_L, S_a, S_b without rounding.
+
+    Attention weights are taken as the doubles they are.
 
     Raises:
         BadConfig: for attention that depends on the tokens, or several layers.
     """
     if weights.config.softmax is not None:
         raise BadConfig(
-            f"this model's attention is a {weights.config.attention_kind}, and e^x is not rational: exact arithmetic "
+            f"this model's attention is a {weights.config.attention_kind}, and e^x is not "
+            "rational: exact arithmetic "
             "cannot express it; `quadlens evaluate`, `explain` and `certify` work"
         )
     return collapse(weights, DYADICS)
@@ -36,7 +39,9 @@ def collapse_exactly(weights: Weights) -> Tables[Dyadic]:
 
 @dataclass(frozen=True, eq=False)
 class IntegerModel:
-    """logit(a,b,c) = 2^-shift (Σ_i W_L[c,i] σ(U_a[a,i] + U_b[b,i]) + S_a[a,c] + S_b[b,c]), all Python integers.
+    """The collapsed model in Python integers, over powers of two.
+
+    logit(a,b,c) = 2^-shift (Σ_i W_L[c,i] σ(U_a[a,i] + U_b[b,i]) + S_a[a,c] + S_b[b,c]).
 
     Attributes:
         task: What the model is asked.
@@ -73,7 +78,7 @@ class IntegerModel:
     def logits(
         self, a: Int[np.ndarray, " n"], b: Int[np.ndarray, " n"]
     ) -> Shaped[np.ndarray, "n p"]:
-        """Every logit of the pairs (a, b) by its definition, over 2^shift; the products are FLINT's."""
+        """Return every logit of the pairs (a, b), over 2^shift; FLINT multiplies."""
         sigma, _ = exact_activation(self.activation)
         neurons = [sigma(x) for x in (self.U_a[a] + self.U_b[b]).ravel().tolist()]
         hidden = Dyadic.from_entries(len(a), self.d_mlp, neurons, self.shift - self.shift_w)
@@ -112,7 +117,7 @@ def in_integers(exact: Tables[Dyadic]) -> IntegerModel:
 
 
 def integer_model(exact: Tables[Dyadic]) -> IntegerModel:
-    """A model with `relu` or `abs` as a ReLU model.
+    """Return a model with `relu` or `abs` as a ReLU model in integers.
 
     |x| = 2 ReLU(x) - x, so that for `abs` W_L is doubled and what -x adds goes into the skip terms.
     """
@@ -124,7 +129,7 @@ def integer_model(exact: Tables[Dyadic]) -> IntegerModel:
 
 
 def finer(model: IntegerModel, shift_w: int) -> IntegerModel:
-    """The same model with W_L over a denominator of at least 2^shift_w."""
+    """Return the model with W_L over a denominator of at least 2^shift_w."""
     extra = max(0, shift_w - model.shift_w)
     if not extra:
         return model
@@ -158,21 +163,24 @@ class ExactLogits:
         return self.task.n
 
     def logit(self, a: int, b: int, c: int) -> Fraction:
-        """One logit, exactly."""
+        """Return one logit, exactly."""
         return Fraction(self.slices[a, b, c], 1 << self.shift)
 
     def margin(self, a: int, b: int) -> Fraction:
-        """Right answer's logit minus the largest other; positive exactly when the model answers (a, b) right."""
+        """Return the right answer's logit less the largest other, exactly.
+
+        It is positive exactly when the model answers (a, b) right.
+        """
         (lead,), _ = leads(self.slices[[a], [b]], self.task.answers[[a], [b]])
         return Fraction(lead, 1 << self.shift)
 
     def to_floats(self) -> Float[np.ndarray, "p p p"]:
-        """Every logit rounded once, to the nearest double."""
+        """Round every logit once, to the nearest double."""
         return np.asarray(self.slices / (1 << self.shift), dtype=np.float64)
 
 
 def exact_logits(model: Weights) -> ExactLogits:
-    """All p³ logits of `model`, exactly, at the cost of p³·d_mlp big-integer operations."""
+    """Return all p³ logits exactly, with p³·d_mlp operations on big integers."""
     collapsed = in_integers(collapse_exactly(model))
     b = np.arange(collapsed.p)
     slices = np.stack([collapsed.logits(np.full_like(b, a), b) for a in range(collapsed.p)])

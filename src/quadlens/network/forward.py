@@ -25,7 +25,7 @@ Block = Mapping[str, Array]
 
 @dataclass(frozen=True, eq=False)
 class Step(Generic[R]):
-    """What one block sees.
+    """What one block reads, at every position.
 
     Attributes:
         before: What attention reads of every position: the residual stream before the block, after
@@ -42,7 +42,7 @@ class Step(Generic[R]):
 
 @dataclass(frozen=True, eq=False)
 class Ends(Generic[R]):
-    """What stands at the end of a network, of each input.
+    """The streams at the end of a network, of each input.
 
     Attributes:
         read: What the last hidden layer reads, before its norm: the residual stream, or what an
@@ -59,12 +59,12 @@ class Ends(Generic[R]):
 
 
 def forward(weights: "Weights", pairs: "Pairs", ring: Ring[R]) -> R:
-    """Logits of each pair (a, b), [input, c]."""
+    """Return the logits of each pair (a, b), [input, c]."""
     return ends(weights, pairs, ring).logits
 
 
 def ends(weights: "Weights", pairs: "Pairs", ring: Ring[R]) -> Ends[R]:
-    """The forward pass of each pair (a, b)."""
+    """Run the forward pass on each pair (a, b)."""
     config = weights.config.need_pairs()
     block, p = weights.blocks[-1], config.p
     if config.has_stream:
@@ -82,7 +82,10 @@ def ends(weights: "Weights", pairs: "Pairs", ring: Ring[R]) -> Ends[R]:
 
 
 def _before_last(weights: "Weights", pairs: "Pairs", ring: Ring[R]) -> Any:
-    """What the hidden layers of an MLP before its last compute; without any, what its only one reads."""
+    """Return what an MLP's last hidden layer reads.
+
+    Of an MLP with one hidden layer these are its pre-activations.
+    """
     config, one_hot = weights.config, np.eye(weights.config.p)
     tokens: list[Any] = [ring.of(one_hot[pairs[:, i]]) for i in range(2)]
     x = tokens[0] @ ring.of(weights.W_a) + tokens[1] @ ring.of(weights.W_b)
@@ -94,12 +97,12 @@ def _before_last(weights: "Weights", pairs: "Pairs", ring: Ring[R]) -> Any:
 
 
 def _next_layer(ring: Ring[Any], norm: Norm | None, block: Block, x: Any) -> Any:
-    """Pre-activations of a hidden layer that reads what others computed."""
+    """Return the pre-activations of a hidden layer that reads another layer."""
     return _linear(ring, normalised(ring, norm, x, block, "ln2"), block["W_in"], block["b_in"])
 
 
 def steps(weights: "Weights", pairs: "Pairs", ring: Ring[R]) -> Iterator[Step[R]]:
-    """What each block sees of these inputs."""
+    """Yield what each block reads for these inputs."""
     config, n, of = weights.config, len(pairs), ring.of
     tokens = (pairs[:, 0], pairs[:, 1] + config.b_token_offset, np.full(n, config.equals_token))
     fed = range(len(config.attention))
@@ -118,7 +121,7 @@ def steps(weights: "Weights", pairs: "Pairs", ring: Ring[R]) -> Iterator[Step[R]
 
 
 def _gates(ring: Ring[Any], config: Config, block: Block, x: list[Any], q: int) -> list[list[Any]]:
-    """Scale · softmax of each input from position q, [head][position seen]."""
+    """Return scale · softmax of each input from position q, [head][position seen]."""
     softmax = config.softmax
     if softmax is None:
         return []
@@ -134,7 +137,7 @@ def _gates(ring: Ring[Any], config: Config, block: Block, x: list[Any], q: int) 
 def _brought(
     ring: Ring[Any], config: Config, block: Block, x: list[Any], gates: list[list[Any]]
 ) -> Any:
-    """What attention brings to one position of each input."""
+    """Return what attention adds to one position of each input."""
     total = ring.repeated(ring.of(block["b_O"][None]), x[0].shape[0])
     for h in range(config.n_heads):
         values = [_linear(ring, stream, block["W_V"][h], block["b_V"][h]) for stream in x]
@@ -151,18 +154,18 @@ def _brought(
 
 
 def _with_mlp(ring: Ring[Any], config: Config, block: Block, middle: Any) -> Any:
-    """The residual stream of each input with what the MLP writes."""
+    """Return the residual stream of each input with the MLP's output added."""
     hidden = ring.sigma(config.activation, _next_layer(ring, config.norms.mlp, block, middle))
     return middle + _linear(ring, hidden, block["W_out"], block["b_out"])
 
 
 def _linear(ring: Ring[Any], x: Any, W: Array, b: Array) -> Any:
-    """The rows x W + b."""
+    """Return the rows x W + b."""
     return x @ ring.of(W) + ring.repeated(ring.of(b[None]), x.shape[0])
 
 
 def sum_of(terms: Iterable[Any]) -> Any:
-    """The sum of at least one matrix."""
+    """Return the sum of at least one matrix."""
     first, *rest = terms
     for term in rest:
         first = first + term

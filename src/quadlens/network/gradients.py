@@ -1,4 +1,4 @@
-"""Gradients of logits by the vectors of a and b, embedded or one-hot, back through every layer, in float64."""
+"""Gradients of logits by the vectors of a and b, embedded or one-hot, in float64."""
 
 from collections.abc import Mapping
 
@@ -17,7 +17,7 @@ Streams = Float[np.ndarray, "n positions d_model"]
 def token_gradients(
     weights: Weights, pairs: Pairs, c: Int[np.ndarray, " n"]
 ) -> tuple[Float[np.ndarray, "n d_model"], Float[np.ndarray, "n d_model"]]:
-    """∂logit(a,b,c)/∂E_a and ∂logit(a,b,c)/∂E_b of each input."""
+    """Return ∂logit(a,b,c)/∂E_a and ∂logit(a,b,c)/∂E_b of each input."""
     config = weights.config
     seen = list(steps(weights, pairs, FLOATS))
     g = np.zeros((len(pairs), len(config.attention), config.d_model))
@@ -34,7 +34,7 @@ def token_gradients(
 def one_hot_gradients(
     weights: Weights, pairs: Pairs, c: Int[np.ndarray, " n"]
 ) -> tuple[Float[np.ndarray, "n p"], Float[np.ndarray, "n p"]]:
-    """The same of an MLP without norms, by the p coordinates of each one-hot token."""
+    """Return the gradients of an MLP without norms, by the one-hot coordinates."""
     config, (a, b) = weights.config, pairs.T
     W_a, W_b = weights.W_a.astype(np.float64), weights.W_b.astype(np.float64)
     x, slopes = W_a[a] + (W_b[b] + (weights.b_in if config.bias else 0.0)), []
@@ -56,7 +56,10 @@ def one_hot_gradients(
 def _back_through_attention(
     config: Config, block: Mapping[str, Array], step: Step[Array], g: Streams
 ) -> Streams:
-    """What a gradient after attention is before it, by values, and by scores: ∂/∂s_t = P_t (g_t - Σ_u P_u g_u)."""
+    """Return the gradient before attention, from the gradient after it.
+
+    Values carry one part, and scores the other: ∂/∂s_t = P_t (g_t - Σ_u P_u g_u).
+    """
     x, softmax = np.stack(step.before, axis=1), config.softmax
     shares = _shares(config, step, len(g))
     weights = np.array(config.attention) + shares * (softmax.scale if softmax else 0.0)
@@ -84,7 +87,7 @@ def _back_through_attention(
 def _shares(
     config: Config, step: Step[Array], n: int
 ) -> Float[np.ndarray, "n heads positions positions"]:
-    """Softmax itself, [input, head, from, to]; 0 where a position is not seen."""
+    """Return softmax, [input, head, from, to]; 0 where a position is not seen."""
     positions = len(config.attention)
     shares = np.zeros((n, config.n_heads, positions, positions))
     for q, by_head in enumerate(step.gates):

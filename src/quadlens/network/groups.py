@@ -34,7 +34,7 @@ Permutation = tuple[int, ...]
 
 @lru_cache(maxsize=8)
 def group_table(name: str) -> Int[np.ndarray, "n n"]:
-    """table[x, y] = x·y of the group called `name`; read-only.
+    """Return table[x, y] = x·y of the group called `name`; read-only.
 
     >>> group_table("D3")[3, 1], group_table("C2xC2")[1].tolist()
     (np.int64(5), [1, 0, 3, 2])
@@ -60,7 +60,7 @@ def group_table(name: str) -> Int[np.ndarray, "n n"]:
 
 
 def is_group_called(name: str, table: Int[np.ndarray, "n n"]) -> bool:
-    """Whether a table is the product of the group `name`, its elements numbered in any order.
+    """Whether a table is that of the group `name`, its elements in any order.
 
     Images of generators are tried until a map is one to one and takes every product to the product:
     yes is always right. No is said, too, where the search is given up, after more steps than any
@@ -91,7 +91,9 @@ def is_group_called(name: str, table: Int[np.ndarray, "n n"]) -> bool:
 
 
 def _kinds(table: Int[np.ndarray, "n n"]) -> Int[np.ndarray, " n"]:
-    """A number for each x that no renumbering changes: its order, with how many commute with it and are its roots.
+    """Return a number for each x that no renumbering changes.
+
+    It holds the order of x, how many elements commute with x, and how many roots x has.
 
     The order is how many of x, x·x, … there are before x comes again, 0 where it does not.
     """
@@ -124,7 +126,10 @@ class _Renumbering:
         self._candidates = [np.flatnonzero(targets == sizes[x]).tolist() for x in self._generators]
 
     def found(self) -> list[int] | None:
-        """The image of every element, one that keeps products as far as generators tell; None when there is none."""
+        """Return the image of every element, or None where no map keeps products.
+
+        The map keeps products as far as generators tell.
+        """
         if not self._generators:  # of one element
             return [0]
         images = self._search([])
@@ -145,7 +150,7 @@ class _Renumbering:
     def _map(
         self, table: list[list[int]], images: list[int], targets: list[int]
     ) -> dict[int, int] | None:
-        """Products x·g, g a generator, go to products of images, from the generators on; None at a contradiction.
+        """Extend images of generators to all their products; None at a contradiction.
 
         An element of another kind than its image is one, found before the whole map is.
         """
@@ -165,7 +170,10 @@ class _Renumbering:
 
 
 def _order(kind: str, degree: int) -> int:
-    """Number of elements, without making any; S and A of large degree count as too many."""
+    """Return the number of elements, without making any.
+
+    S and A of large degree count as too many.
+    """
     if kind in "SA":
         return math.factorial(min(degree, 20)) // (2 if kind == "A" and degree > 1 else 1)
     return 2 * degree if kind == "D" else degree
@@ -191,7 +199,7 @@ def is_even(permutation: Permutation) -> bool:
 
 
 def permutation_table(elements: Sequence[Permutation]) -> Int[np.ndarray, "n n"]:
-    """table[x, y] = number of "first element y, then element x" among `elements`."""
+    """Return table[x, y] = the number of "first element y, then element x"."""
     number = {element: index for index, element in enumerate(elements)}
     arrays = np.array(elements)
     return np.array([[number[tuple(row)] for row in x[arrays].tolist()] for x in arrays])
@@ -222,7 +230,7 @@ _CHAINS: dict[str, tuple[Permutation, tuple[Permutation, ...]]] = {
 
 
 def chughtai_table(name: str) -> Int[np.ndarray, "n n"]:
-    """The group `name` with its elements numbered as in the checkpoints of Chughtai et al.
+    """Return the group `name` as in the checkpoints of Chughtai et al.
 
     Their cyclic and dihedral groups are ours. Permutations come in the order of a stabiliser chain,
     the coset of the first base point running fastest, and x·y is "first x, then y".
@@ -230,22 +238,25 @@ def chughtai_table(name: str) -> Int[np.ndarray, "n n"]:
     if name not in _CHAINS:
         if name[:1] in ("S", "A"):
             raise BadConfig(
-                f"Chughtai et al.'s order of {name} is not known; expected one of {', '.join(_CHAINS)}"
+                f"Chughtai et al.'s order of {name} is not known; expected one of "
+                f"{', '.join(_CHAINS)}"
             )
         return group_table(name)
     return permutation_table(_chain_elements(name)).T
 
 
 def group_orders(name: str) -> dict[str, Int[np.ndarray, "n n"]]:
-    """Every numbering of the group `name` that is known, by what it is called; equal tables come once.
+    """Return every known numbering of the group `name`, by what it is called.
+
+    Equal tables come once.
 
     x·y may be "first y, then x" (a product of functions) or "first x, then y": the second is the
     transposed table.
 
-    >>> [who for who in group_orders("S3")], [who for who in group_orders("C3xC3")]
-    (['our order', 'our order, first x then y', "Chughtai et al.'s order", "Chughtai et al.'s order,
-    first y then x"], \
-['our order'])
+    >>> [who for who in group_orders("S3")][:2]
+    ['our order', 'our order, first x then y']
+    >>> [who for who in group_orders("C3xC3")]
+    ['our order']
     """
     ours = group_table(name)
     orders = {"our order": ours, "our order, first x then y": ours.T}
@@ -273,7 +284,10 @@ def _chain_elements(name: str) -> list[Permutation]:
 
 
 def _transversal(point: int, generators: Sequence[Permutation]) -> dict[int, Permutation]:
-    """For each image of `point` the first product of generators that takes it there, breadth first."""
+    """Return, for each image of `point`, the first product of generators to it.
+
+    The products are tried breadth first.
+    """
     reached = {point: tuple(range(len(generators[0])))}
     queue = [point]
     for image in queue:
@@ -285,7 +299,10 @@ def _transversal(point: int, generators: Sequence[Permutation]) -> dict[int, Per
 
 
 def elements_of(name: str, table: Int[np.ndarray, "n n"]) -> list[Permutation] | None:
-    """The permutations that the elements of S_n or A_n are, if the table has our order or Chughtai et al.'s."""
+    """Return the permutations that the elements of S_n or A_n are.
+
+    None if the table has neither our order nor Chughtai et al.'s.
+    """
     match = re.fullmatch(r"([SA])([0-9]+)", name)
     if match is None:
         return None
@@ -297,7 +314,7 @@ def elements_of(name: str, table: Int[np.ndarray, "n n"]) -> list[Permutation] |
 
 
 def cycle_type(permutation: Permutation) -> tuple[int, ...]:
-    """Lengths of its cycles, longest first.
+    """Return the lengths of its cycles, longest first.
 
     >>> cycle_type((1, 0, 3, 4, 2))
     (3, 2)
@@ -314,7 +331,7 @@ def cycle_type(permutation: Permutation) -> tuple[int, ...]:
 
 
 def partitions(n: int, largest: int | None = None) -> list[tuple[int, ...]]:
-    """All ways to write n as a sum, parts in descending order.
+    """Return all ways to write n as a sum, parts in descending order.
 
     >>> partitions(4)
     [(4,), (3, 1), (2, 2), (2, 1, 1), (1, 1, 1, 1)]
@@ -329,7 +346,9 @@ def partitions(n: int, largest: int | None = None) -> list[tuple[int, ...]]:
 
 
 def specht_character(shape: tuple[int, ...], cycles: tuple[int, ...]) -> int:
-    """Character of the irrep of S_n that belongs to a partition, at a cycle type (Murnaghan and Nakayama).
+    """Return the character of an irrep of S_n at a cycle type.
+
+    The irrep belongs to a partition; the rule is that of Murnaghan and Nakayama.
 
     Taking a rim hook of length m off a partition lowers one of its first-column hook lengths by m;
     the sign is minus for every other hook length that is jumped over.

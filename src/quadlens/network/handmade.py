@@ -1,4 +1,4 @@
-"""Pizza networks written down by hand (`math.md` §7): any odd p, any width, with dials from perfect to broken."""
+"""Pizza networks written down by hand (`math.md` §7): any odd p, any width."""
 
 import math
 from dataclasses import dataclass, fields
@@ -16,7 +16,9 @@ from quadlens.network.weights import Weights
 
 @dataclass(frozen=True, repr=False)
 class Recipe(Displayed):
-    """What to build: U_a = U_b = cos(k w a + φ), W_L = ω cos(k w c + 2φ), with equally spaced φ in each cluster.
+    """A pizza network to build, from perfect to broken.
+
+    U_a = U_b = cos(k w a + φ) and W_L = ω cos(k w c + 2φ), with equally spaced φ in each cluster.
 
     >>> from quadlens.network import evaluate
     >>> evaluate(build_transformer(Recipe(p=13, keys=(2, 5), neurons=60)).collapse()).accuracy
@@ -63,7 +65,8 @@ class Recipe(Displayed):
             raise BadConfig(f"keys {list(self.keys)} are not distinct frequencies in 1 … {half}")
         if self.neurons < len(self.keys):
             raise BadConfig(
-                f"{self.neurons} neurons cannot serve {len(self.keys)} key frequencies; give at least one each"
+                f"{self.neurons} neurons cannot serve {len(self.keys)} key frequencies; give at "
+                "least one each"
             )
         for name in ("jitter", "noise"):
             if not (math.isfinite(getattr(self, name)) and getattr(self, name) >= 0):
@@ -76,7 +79,9 @@ class Recipe(Displayed):
 
 
 def default_keys(p: int) -> tuple[int, ...]:
-    """Three key frequencies, or as many as there are: 3, 5 and 7 where p allows, else small ones.
+    """Return three key frequencies, or as many as there are.
+
+    They are 3, 5 and 7 where p allows, else small ones.
 
     One that shares a factor with p cannot tell all answers apart, so it is passed over.
 
@@ -91,7 +96,7 @@ def default_keys(p: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Neurons:
-    """Key frequency, phase and output amplitude of each neuron of a recipe, clusters in the order of `keys`."""
+    """Key frequency, phase and output amplitude of each neuron, ordered as `keys`."""
 
     key: Int[np.ndarray, " d_mlp"]
     phi: Float[np.ndarray, " d_mlp"]
@@ -121,18 +126,23 @@ def neurons_of(recipe: Recipe, rng: np.random.Generator) -> Neurons:
 def waves(
     p: int, keys: Int[np.ndarray, " n"], phases: Float[np.ndarray, " n"]
 ) -> Float[np.ndarray, "p n"]:
-    """cos(k w x + phase) for every token x; k·x is reduced modulo p first, so that large p loses no digits."""
+    """Return cos(k w x + phase) for every token x.
+
+    k·x is reduced modulo p first, so that large p loses no digits.
+    """
     turns = np.outer(np.arange(p), keys) % p
     return np.cos(turns * (2 * np.pi / p) + phases)
 
 
 def circle_of(recipe: Recipe) -> Float[np.ndarray, "p two_K"]:
-    """The coordinates of every token: cos(k w x) and sin(k w x) of each key in turn."""
+    """Return each token's coordinates: cos(k w x) and sin(k w x) of each key in turn."""
     return waves(recipe.p, np.repeat(recipe.keys, 2), np.tile([0.0, -np.pi / 2], len(recipe.keys)))
 
 
 def turned(recipe: Recipe, neurons: Neurons, times: int) -> Float[np.ndarray, "two_K d_mlp"]:
-    """The waves cos(k w x + m φ), m = `times`, in these coordinates: each neuron has two entries, at its own key.
+    """Return the waves cos(k w x + m φ), m = `times`, in the tokens' coordinates.
+
+    Each neuron has two entries, at its own key.
 
     cos(k w x + φ) = cos φ cos(k w x) - sin φ sin(k w x).
     """
@@ -141,7 +151,7 @@ def turned(recipe: Recipe, neurons: Neurons, times: int) -> Float[np.ndarray, "t
 
 
 def build_mlp(recipe: Recipe) -> Weights:
-    """The recipe as a two-layer MLP: the weights are U_a, U_b and W_L themselves."""
+    """Return the recipe as a two-layer MLP, whose weights are U_a, U_b and W_L."""
     rng = np.random.default_rng(recipe.seed)
     neurons, circle = neurons_of(recipe, rng), circle_of(recipe)
     U = circle @ turned(recipe, neurons, 1)
@@ -153,7 +163,7 @@ def build_mlp(recipe: Recipe) -> Weights:
 
 
 def plant_error(model: Weights, a: int, b: int) -> Weights:
-    """The model with its last neuron changed so that the answer to (a, b), and to no other input, is wrong.
+    """Change the last neuron so that the answer to (a, b), and no other, is wrong.
 
     The neuron reads 1 from a, 1 from b and -1 from every other token: it fires (with 2) for (a, b)
     alone. It lifts the answer after the right one by 1 % more than what that lacks. (The recipe's
@@ -178,7 +188,7 @@ def plant_error(model: Weights, a: int, b: int) -> Weights:
 
 
 def build_transformer(recipe: Recipe) -> Weights:
-    """The recipe as a transformer with the paper's attention (½, ½), output read at b.
+    """Return the recipe as a transformer with attention (½, ½), read at b.
 
     The residual stream has three parts of 2|K| dimensions: what a token is (W_E), what attention
     brings (W_V W_O copies the first part there), and what the MLP writes (W_out). W_in reads only
@@ -217,7 +227,10 @@ def build_transformer(recipe: Recipe) -> Weights:
 def _noisy(
     weights: Float[np.ndarray, "*shape"], noise: float, rng: np.random.Generator
 ) -> Float[np.ndarray, "*shape"]:
-    """`weights` in float32 with Gaussian noise of `noise` times their root mean square on every entry."""
+    """Return `weights` in float32, with Gaussian noise on every entry.
+
+    Its standard deviation is `noise` times their root mean square.
+    """
     if noise == 0.0:
         return weights.astype(np.float32)
     spread = noise * float(np.sqrt(np.mean(np.square(weights))))

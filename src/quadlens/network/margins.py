@@ -1,4 +1,4 @@
-"""Margin: the right answer's logit less the largest other, of floats and, as exactly as they are, of integers.
+"""Margins: the right answer's logit less the largest other, of floats or integers.
 
 Where logits come one answer at a time, `proofs/margins.py` keeps the best while they do.
 """
@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 def leads(
     logits: Shaped[np.ndarray, "*inputs c"], answer: Int[np.ndarray, "*inputs"]
 ) -> tuple[Shaped[np.ndarray, "*inputs"], Int[np.ndarray, "*inputs"]]:
-    """By how much an answer's logit leads the largest other, and whose that is: the first of several.
+    """Return each margin, with the first of the largest competing answers.
 
     >>> leads(np.array([[1.0, 5.0, 2.0]]), np.array([1]))
     (array([3.]), array([2]))
@@ -32,7 +32,9 @@ def leads(
 def leads_of_set(
     logits: Float[np.ndarray, "*inputs c"], right: Bool[np.ndarray, "*inputs c"]
 ) -> Float[np.ndarray, "*inputs"]:
-    """The same where several answers may be right: the largest right logit less the largest other.
+    """Return the margins where several answers may be right.
+
+    A margin is the largest right logit less the largest other.
 
     >>> leads_of_set(np.array([[1.0, 5.0, 2.0]]), np.array([[True, False, True]]))
     array([-3.])
@@ -44,7 +46,7 @@ def leads_of_set(
 def cross_entropy(
     logits: Float[np.ndarray, "*inputs c"], right: Int[np.ndarray, "*inputs"]
 ) -> Float[np.ndarray, "*inputs"]:
-    """-log softmax of the right answer, for every input."""
+    """Return -log softmax of the right answer, for every input."""
     top = logits.max(axis=-1)
     of_right = np.take_along_axis(logits, right[..., None], axis=-1)[..., 0]
     return np.log(np.exp(logits - top[..., None]).sum(axis=-1)) + top - of_right

@@ -1,4 +1,4 @@
-"""What an MLP on a pair of one-hot tokens is, without its weights."""
+"""The config of an MLP on a pair of one-hot tokens, without its weights."""
 
 from dataclasses import Field, dataclass, fields
 from itertools import pairwise
@@ -13,11 +13,13 @@ from quadlens.network.norm import NO_NORMS, Norms
 
 @dataclass(frozen=True, repr=False)
 class MLPConfig(Config):
-    """A network without a residual stream, and so without attention: no positions, no heads and a d_model of 0.
+    """An MLP: no residual stream, no attention, no positions, and a d_model of 0.
 
     Its layers, `hidden` and then the one of d_mlp neurons, are
 
-        x_0 = σ_0(W_a[a] + W_b[b] + b_in),   x_l = σ_l(norm_l(x_(l-1)) W_in + b_in),   logits = norm(x) W_out + b_out.
+        x_0 = σ_0(W_a[a] + W_b[b] + b_in)
+        x_l = σ_l(norm_l(x_(l-1)) W_in + b_in)
+        logits = norm(x) W_out + b_out
     """
 
     @property
@@ -59,17 +61,20 @@ class MLPConfig(Config):
     def _check(self) -> None:
         if self.softmax is not None or self.n_layers != 1 or self.read_position or self.n_heads:
             raise BadConfig(
-                "d_model = 0 and no attention weights: an MLP has no softmax, no heads and one layer"
+                "d_model = 0 and no attention weights: an MLP has no softmax, no heads and one "
+                "layer"
             )
         if self.hidden and not self.bias:
             raise BadConfig(
-                "several hidden layers without biases; expected bias = True, with zeros where there are none"
+                "several hidden layers without biases; expected bias = True, with zeros where "
+                "there are none"
             )
         if len(self.hidden) >= MAX_HIDDEN:
             raise BadConfig(f"{len(self.hidden) + 1} hidden layers; expected at most {MAX_HIDDEN}")
         if self.norms.attention is not None or (self.norms.mlp is not None and not self.hidden):
             raise BadConfig(
-                "a norm before attention, or before an MLP's first layer, which reads tokens; expected none"
+                "a norm before attention, or before an MLP's first layer, which reads tokens; "
+                "expected none"
             )
         if self.hidden and self.hidden[0].norm is not None:
             raise BadConfig("the first hidden layer reads tokens; expected hidden[0].norm = None")

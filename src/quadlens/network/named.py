@@ -1,4 +1,4 @@
-"""The door's names for those who check types: the parts that users write as `study.NAME`, and what is a model."""
+"""The names of a study's parts, and of what stands for a model, for type checkers."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias

@@ -1,4 +1,4 @@
-"""Our own file format: safetensors with TransformerLens 2.x/3.x names and the config as JSON metadata."""
+"""Our file format: safetensors with TransformerLens' names and the config as JSON."""
 
 import hashlib
 import json
@@ -30,7 +30,7 @@ _IMPORT_HINT = "read other people's checkpoints with: quadlens import -o MODEL.s
 
 
 def told_names(what: str, names: Sequence[str]) -> str:
-    """Names of tensors as a message tells them.
+    """Return the names of tensors as a message prints them.
 
     >>> told_names("missing", ["embed.W_E"]), told_names("unknown", [])
     ('missing tensors: embed.W_E', 'no unknown tensors')
@@ -44,7 +44,7 @@ def told_names(what: str, names: Sequence[str]) -> str:
 
 
 def to_bytes(model: Weights) -> bytes:
-    """The file as bytes; the same model always gives the same bytes."""
+    """Return the file as bytes; the same model always gives the same bytes."""
     from safetensors.numpy import save
 
     names, config = model.config.names, model.config.to_dict()
@@ -57,7 +57,10 @@ def to_bytes(model: Weights) -> bytes:
 
 
 def _checksum(tensors: dict[str, np.ndarray], config: Any) -> str:
-    """SHA-256 over config, names, dtypes, shapes and bytes: safetensors itself does not notice a flipped bit."""
+    """Return the SHA-256 of config, names, dtypes, shapes and bytes.
+
+    safetensors itself does not notice a flipped bit.
+    """
     digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
     for name in sorted(tensors):
         array = tensors[name]
@@ -67,7 +70,7 @@ def _checksum(tensors: dict[str, np.ndarray], config: Any) -> str:
 
 
 def sha256(model: Weights) -> str:
-    """SHA-256 of the file the model is saved as."""
+    """Return the SHA-256 of the file that the model is saved as."""
     return hashlib.sha256(to_bytes(model)).hexdigest()
 
 
@@ -87,7 +90,7 @@ def load_file(path: Path) -> Weights:
 
 
 def load_with_sha256(path: Path) -> tuple[Weights, str]:
-    """The model in a file, and the SHA-256 of that file, from one and the same read.
+    """Return the model in a file, and the SHA-256 of that file, from one read.
 
     The hash is the file's own, which may differ from `sha256(model)` when something else than
     `save` wrote it.
@@ -100,17 +103,23 @@ def load_with_sha256(path: Path) -> tuple[Weights, str]:
 
 
 def from_bytes(content: bytes, path: Path) -> Weights:
-    """The model that `to_bytes` made these bytes of; `path` names the source in messages."""
+    """Return the model that `to_bytes` made these bytes of.
+
+    `path` names the source in messages.
+    """
     tensors, metadata = parse_safetensors(content, path)
     if METADATA_KEY not in metadata:
         raise BadFile(
-            f"{path} is a safetensors file without quadlens' config in its metadata; {_IMPORT_HINT} {path}"
+            f"{path} is a safetensors file without quadlens' config in its metadata; "
+            f"{_IMPORT_HINT} {path}"
         )
     return from_tensors(tensors, metadata[METADATA_KEY], str(path))
 
 
 def from_tensors(tensors: dict[str, np.ndarray], header_json: str, where: str) -> Weights:
-    """The model in already parsed tensors and metadata; `where` names the source in messages.
+    """Return the model in parsed tensors and metadata.
+
+    `where` names the source in messages.
 
     Strict, as the checker is: a key that stands twice, a key that is not known and a version that
     is not the integer 1 are refused, for two readers could understand such a file in two ways.
@@ -138,7 +147,8 @@ def from_tensors(tensors: dict[str, np.ndarray], header_json: str, where: str) -
     # damage looks like.
     if checksum != _checksum(tensors, config_data):
         raise BadFile(
-            f"{where} is damaged: its weights or config do not match its checksum; get the file again"
+            f"{where} is damaged: its weights or config do not match its checksum; get the file "
+            "again"
         )
     table = tensors.get(TASK_TABLE)
     if table is not None and table.dtype != np.int32:
@@ -150,7 +160,7 @@ def from_tensors(tensors: dict[str, np.ndarray], header_json: str, where: str) -
 
 
 def _named(config: Config | SequenceConfig, tensors: dict[str, np.ndarray], where: str) -> Weights:
-    """The network whose tensors have these names in a file."""
+    """Return the network whose tensors have these names in a file."""
     names = config.names
     missing = sorted(
         long
@@ -170,7 +180,10 @@ def _named(config: Config | SequenceConfig, tensors: dict[str, np.ndarray], wher
 
 
 def read_safetensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """All tensors and the metadata of any safetensors file; bfloat16 comes widened to float32, which is exact."""
+    """Return all tensors and the metadata of any safetensors file.
+
+    bfloat16 is widened to float32, which is exact.
+    """
     return parse_safetensors(_read(path), path)
 
 
@@ -186,7 +199,9 @@ def _read(path: Path) -> bytes:
 
 
 def parse_safetensors(content: bytes, path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """All tensors and the metadata in the bytes of a safetensors file; `path` names it in messages.
+    """Return all tensors and the metadata in the bytes of a safetensors file.
+
+    `path` names it in messages.
 
     Raises:
         BadFile: when it is cut, damaged, something else, or a name stands in it twice.
@@ -199,7 +214,8 @@ def parse_safetensors(content: bytes, path: Path) -> tuple[dict[str, np.ndarray]
     if MAX_HEADER_BYTES < length <= len(content):
         raise BadFile(f"{path}: its header has {length} bytes; at most {MAX_HEADER_BYTES} are read")
     try:
-        tensors = {name: _tensor(name, view) for name, view in deserialize(content)}  # type: ignore[no-untyped-call]
+        views = deserialize(content)  # type: ignore[no-untyped-call]
+        tensors = {name: _tensor(name, view) for name, view in views}
         # `deserialize` has checked the header, and that its metadata are strings, but does not give
         # them.
         header = parse_json(content[8 : 8 + length], f"{path}: its header", strict=True)
@@ -212,7 +228,9 @@ def parse_safetensors(content: bytes, path: Path) -> tuple[dict[str, np.ndarray]
 
 
 def file_kind(content: bytes) -> Literal["zip", "pickle", "safetensors"]:
-    """What a file is by its first bytes; anything that is neither zip nor pickle is for safetensors to judge.
+    """Return what a file is, by its first bytes.
+
+    What is neither zip nor pickle is left to safetensors to judge.
 
     A safetensors file starts with the length of its header in eight bytes, and a length may well
     start with the byte that starts a pickle; but a length leaves the upper bytes zero and a pickle
@@ -229,10 +247,11 @@ def file_kind(content: bytes) -> Literal["zip", "pickle", "safetensors"]:
 
 
 def _tensor(name: str, view: dict[str, Any]) -> np.ndarray:
-    """One tensor from the bytes, number type and shape that safetensors gives."""
+    """Return one tensor from the bytes, number type and shape that safetensors gives."""
     if view["dtype"] not in SAFETENSORS_TYPES:
         raise BadFile(
-            f"{name} has the number type {view['dtype']}; expected one of {', '.join(SAFETENSORS_TYPES)}"
+            f"{name} has the number type {view['dtype']}; expected one of "
+            f"{', '.join(SAFETENSORS_TYPES)}"
         )
     return decode(bytes(view["data"]), SAFETENSORS_TYPES[view["dtype"]], "little").reshape(
         view["shape"]

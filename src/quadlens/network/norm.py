@@ -1,4 +1,4 @@
-"""Normalisation of a residual stream: what kind, the number under its square root, and where there is one."""
+"""Normalisation of a residual stream: its kind, its eps and its places."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ class Norm:
         return self.kind == "layer"
 
     def over(self, d: int) -> int:
-        """What the sum of d squares is divided by: d, for their mean."""
+        """Return the divisor of the sum of d squares: d, for their mean."""
         return d
 
 
@@ -74,7 +74,7 @@ class Norms:
 
     @property
     def places(self) -> dict[str, Norm]:
-        """The norms there are, by their places."""
+        """The norms of the network, by their places."""
         norms = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return {place: norm for place, norm in norms.items() if norm is not None}
 
@@ -102,7 +102,10 @@ NO_NORMS = Norms()
 def normalised(
     ring: Ring[Any], norm: Norm | None, x: Any, tensors: Mapping[str, Array], name: str
 ) -> Any:
-    """The rows of x after a norm, with its weight `name_w` and bias `name_b` of these tensors; x itself without one."""
+    """Return the rows of x after a norm; x itself without one.
+
+    The norm has the weight `name_w` and the bias `name_b` of these tensors.
+    """
     if norm is None:
         return x
     x = centred(ring, norm, x)
@@ -111,7 +114,7 @@ def normalised(
 
 
 def centred(ring: Ring[Any], norm: Norm, x: Any) -> Any:
-    """The rows of x less their mean; x itself for a norm that takes none off."""
+    """Return the rows of x less their mean, if the norm subtracts the mean."""
     if not norm.takes_mean:
         return x
     d = x.shape[-1]
@@ -119,7 +122,7 @@ def centred(ring: Ring[Any], norm: Norm, x: Any) -> Any:
 
 
 def inverse_size(ring: Ring[Any], norm: Norm, x: Any) -> Any:
-    """1 / √(mean x² + eps) of each row, as a column; x is what `centred` gives."""
+    """Return 1 / √(mean x² + eps) of each row of x, the output of `centred`."""
     return ring.inverse_root(
         ring.inner(x, x, float(norm.over(x.shape[-1]))) + ring.of(np.full((1, 1), norm.eps))
     )

@@ -1,4 +1,4 @@
-"""Networks for users: save one, build one by hand."""
+"""Functions for users that save a network, or build one by hand."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The arithmetic that a network is written out in: float64, rationals without rounding, or enclosures.
+"""Arithmetic for networks: float64, rationals without rounding, or enclosures.
 
 The same lines of `collapse.py` and `forward.py` run over each: over float64 they are what
 evaluation and the lens use, over `Dyadic` what exact proofs start from, and over `Enclosed` every
@@ -31,22 +31,25 @@ class Heads(Protocol[R_co]):
 
 @runtime_checkable
 class Ring(Protocol[R]):
-    """What matrices can be made of; the matrices themselves know `+` and `@`, those with gates `*` as well."""
+    """An arithmetic for matrices.
+
+    Its matrices have `+` and `@`, and those that gates multiply have `*` as well.
+    """
 
     def of(self, floats: Array) -> R:
-        """These floats, without rounding."""
+        """Return these floats, without rounding."""
 
     def scaled(self, x: R, factor: float) -> R:
         """X times a float."""
 
     def repeated(self, x: R, rows: int) -> R:
-        """A matrix of one row, repeated."""
+        """Repeat a matrix of one row."""
 
     def transposed(self, x: R) -> R:
         """The transpose."""
 
     def diagonal(self, x: R, along_a: bool) -> R:
-        """The diagonal of a square matrix, as one column (along a) or one row (along b)."""
+        """Return a square matrix's diagonal: a column (along a) or a row (along b)."""
 
     def heads(self, tables: Sequence[R]) -> "Heads[R]":
         """One matrix for each head, kept together."""
@@ -55,20 +58,22 @@ class Ring(Protocol[R]):
         """σ of every entry."""
 
     def softmax(self, scores: Sequence[R]) -> Sequence[R]:
-        """Of each input, the share e^score / Σ e^score of each position; scores are columns, one per position."""
+        """Return the share e^score / Σ e^score of each position, for each input.
+
+        Scores are columns, one for each position.
+        """
 
     def inner(self, x: R, y: R, divisor: float) -> R:
-        """Of each row, Σ x y / divisor, as a column."""
+        """Return Σ x y / divisor of each row, as a column."""
 
     def inverse_root(self, x: R) -> R:
         """1 / √x of every entry, all of them above 0."""
 
 
 class Floats:
-    """float64: nothing is known of rounding."""
+    """Arithmetic in float64, without bounds on its rounding."""
 
     def of(self, floats: Array) -> Array:
-        """As float64."""
         return np.asarray(floats, dtype=np.float64)
 
     def scaled(self, x: Array, factor: float) -> Array:
@@ -76,7 +81,7 @@ class Floats:
         return factor * x
 
     def repeated(self, x: Array, rows: int) -> Array:
-        """One row as it is: sums spread it over the rows."""
+        """Return one row as it is: sums spread it over the rows."""
         return np.broadcast_to(x, (rows, x.shape[-1]))
 
     def transposed(self, x: Array) -> Array:
@@ -84,11 +89,9 @@ class Floats:
         return x.T
 
     def diagonal(self, x: Array, along_a: bool) -> Array:
-        """The diagonal as a column or a row."""
         return np.diagonal(x)[:, None] if along_a else np.diagonal(x)[None, :]
 
     def heads(self, tables: Sequence[Array]) -> "Heads[Array]":
-        """One array, [head, …]."""
         return np.stack(tables)
 
     def sigma(self, activation: Activation, x: Array) -> Array:
@@ -96,17 +99,15 @@ class Floats:
         return apply_activation(activation, x)
 
     def softmax(self, scores: Sequence[Array]) -> Sequence[Array]:
-        """The largest score is taken off first, so that nothing overflows."""
+        """Subtract the largest score first, so that nothing overflows."""
         top = np.max(scores, axis=0)
         powers = [np.exp(score - top) for score in scores]
         return [power / np.sum(powers, axis=0) for power in powers]
 
     def inner(self, x: Array, y: Array, divisor: float) -> Array:
-        """Of each row, Σ x y / divisor."""
         return np.asarray((x * y).sum(axis=-1, keepdims=True) / divisor)
 
     def inverse_root(self, x: Array) -> Array:
-        """1 / √x."""
         return np.asarray(1 / np.sqrt(x))
 
 

@@ -1,8 +1,8 @@
-"""What a one-layer network on sequences is, without its weights: widths, norms, positions, mask and task."""
+"""The config of a one-layer network on sequences, without its weights."""
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar, Literal, NoReturn, get_args
 
 import numpy as np
@@ -19,22 +19,13 @@ SequenceActivation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 # Without these there is no network; a bias left out is 0, and so are positions; a norm's weight
 # left out is 1.
 REQUIRED = {
-    "W_E",
-    "W_Q",
-    "W_K",
-    "W_V",
-    "W_O",
-    "W_gate",
-    "W_in",
-    "W_out",
-    "rope_cos",
-    "rope_sin",
-    "mask",
-    "W_U",
-}
+    "W_E", "W_Q", "W_K", "W_V", "W_O", "W_gate", "W_in", "W_out",
+    "rope_cos", "rope_sin", "mask", "W_U",
+}  # fmt: skip
 MAX_WIDTH = 1 << 14
 NO_PAIRS = (
-    "this network reads sequences of tokens, and what is asked is for networks that answer pairs; `evaluate`, "
+    "this network reads sequences of tokens, and what is asked is for networks that answer pairs; "
+    "`evaluate`, "
     "`explain`, `certify` and `report` are for both"
 )
 MAX_SEQUENCE_WEIGHTS = 1 << 24
@@ -42,7 +33,10 @@ MAX_SEQUENCE_WEIGHTS = 1 << 24
 
 @dataclass(frozen=True)
 class Fed:
-    """A position whose token depends on the input: tokens[s][a] for state s before `letter` and the letter a."""
+    """A position whose token depends on the input.
+
+    tokens[s][a] is the token for state s before `letter` and the letter a.
+    """
 
     letter: int
     tokens: tuple[tuple[int, ...], ...]
@@ -50,7 +44,10 @@ class Fed:
 
 @dataclass(frozen=True)
 class Step:
-    """One answer: read at position `query`, right[s][a] is the number of the right answer, among the automaton's."""
+    """One answer, read at position `query`.
+
+    right[s][a] is the number of the right answer, among the automaton's.
+    """
 
     query: int
     letter: int
@@ -78,7 +75,7 @@ class Automaton:
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """A task as a file has it: a name with what it leaves open, or a name of one's own with an automaton.
+    """A task as a file has it: a name with its settings, or a name with an automaton.
 
     Attributes:
         name: `add:10`, `cumsum-sign:20`, `max:4`, or one's own.
@@ -104,13 +101,13 @@ class TaskSpec:
     cyclic: ClassVar[None] = None
 
     def to_json(self) -> dict[str, Any]:
-        """As files have it: what is left out is not written."""
+        """Return the task as files have it: what is left out is not written."""
         return {key: value for key, value in asdict(self).items() if value not in (None, ())}
 
 
 @dataclass(frozen=True, repr=False)
 class SequenceConfig(Displayed):
-    """A decoder of one layer that reads a sequence of tokens (docs/sequences.md has its forward pass).
+    """A decoder of one layer on sequences (docs/sequences.md has its forward pass).
 
     Attributes:
         d_vocab: Rows of W_E.
@@ -152,16 +149,7 @@ class SequenceConfig(Displayed):
     def __post_init__(self) -> None:
         check_fields(self)
         object.__setattr__(self, "divisor", above_zero("attention scores divided by", self.divisor))
-        for name in (
-            "d_vocab",
-            "d_vocab_out",
-            "n_ctx",
-            "d_model",
-            "n_heads",
-            "d_head",
-            "d_value",
-            "d_mlp",
-        ):
+        for name in (width.name for width in fields(self) if width.type is int):
             value = getattr(self, name)
             if not (0 if name == "d_mlp" else 1) <= value <= MAX_WIDTH:
                 raise BadConfig(f"{name} = {value} is not supported; expected 1 … {MAX_WIDTH}")
@@ -172,7 +160,8 @@ class SequenceConfig(Displayed):
             )
         if self.rope not in ("halves", "pairs", None) or self.mask not in ("causal", "tensor"):
             raise BadConfig(
-                f"rope {self.rope!r}, mask {self.mask!r}; expected halves, pairs or none; causal or tensor"
+                f"rope {self.rope!r}, mask {self.mask!r}; expected halves, pairs or none; causal "
+                "or tensor"
             )
         if self.rope and self.d_head % 2:
             raise BadConfig(
@@ -188,16 +177,9 @@ class SequenceConfig(Displayed):
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shape of every tensor there may be, by its short name."""
-        d, h, t, m, q, v = (
-            self.d_model,
-            self.n_heads,
-            self.n_ctx,
-            self.d_mlp,
-            self.d_head,
-            self.d_value,
-        )
-        norms = self.norms
+        """The shape of every tensor that the network may have, by its short name."""
+        d, h, t, norms = self.d_model, self.n_heads, self.n_ctx, self.norms
+        m, q, v = self.d_mlp, self.d_head, self.d_value
         shapes: dict[str, tuple[int, ...]] = {"W_E": (self.d_vocab, d), "W_pos": (t, d)}
         shapes |= {"ln1_w": (d,), "ln1_b": (d,)} if norms.attention else {}
         shapes |= {"W_Q": (h, d, q), "b_Q": (h, q), "W_K": (h, d, q), "b_K": (h, q)}
@@ -229,7 +211,7 @@ class SequenceConfig(Displayed):
         return {short: SEQUENCE_NAMES[short] for short in self.shapes}
 
     def need_sequences(self) -> "SequenceConfig":
-        """This config, as the one that is asked for."""
+        """Return this config, which is that of a network on sequences."""
         return self
 
     def need_pairs(self, why: str = NO_PAIRS, settings: tuple[str, ...] = ()) -> NoReturn:
@@ -238,12 +220,12 @@ class SequenceConfig(Displayed):
 
     @property
     def settings(self) -> dict[str, object]:
-        """What it says of each fact that a setting of an import could say; the others it has not."""
+        """The config's value of each setting of an import that it has."""
         return {"activation": self.activation}
 
     @property
     def task_tensors(self) -> dict[str, np.ndarray]:
-        """What a file has of the task beside its JSON: nothing."""
+        """The tensors that a file adds to the task's JSON: none."""
         return {}
 
     @property
@@ -252,14 +234,14 @@ class SequenceConfig(Displayed):
         return "a network on sequences"
 
     def to_dict(self) -> dict[str, Any]:
-        """The config as plain JSON types, with the architecture named."""
+        """Return the config as plain JSON types, with the architecture named."""
         return {"architecture": "sequence", **asdict(self), "task": self.task.to_json()}
 
     @classmethod
     def from_dict(
         cls, data: Mapping[str, Any], where: str, _table: np.ndarray | None = None
     ) -> "SequenceConfig":
-        """The inverse of `to_dict`; `where` names the source in messages."""
+        """Read what `to_dict` wrote; `where` names the source in messages."""
         return parse_dataclass(
             SequenceConfig, {k: v for k, v in data.items() if k != "architecture"}, where
         )

@@ -1,4 +1,4 @@
-"""The forward pass of a network on sequences, written the obvious way: in float64, or enclosed by Arb's balls.
+"""The forward pass of a network on sequences, in float64 or in Arb's balls.
 
 There are more inputs than could be tried: `sampled` counts how many of a sample are answered right.
 
@@ -27,7 +27,7 @@ Numbers = np.ndarray
 
 
 def sequence_config(weights: Weights) -> SequenceConfig:
-    """The config of a network on sequences.
+    """Return the config of a network on sequences.
 
     Raises:
         BadConfig: for any other network.
@@ -36,14 +36,17 @@ def sequence_config(weights: Weights) -> SequenceConfig:
 
 
 def tensor(weights: Weights, name: str) -> Float[np.ndarray, "..."]:
-    """A tensor in float64; one that is left out is 0, or 1 where it is a norm's weight."""
+    """Return a tensor in float64.
+
+    One that is left out is 0, or 1 where it is a norm's weight.
+    """
     if name in weights.tensors:
         return weights.tensors[name].astype(np.float64)
     return np.full(sequence_config(weights).shapes[name], 1.0 if name.endswith("_w") else 0.0)
 
 
 def balls(weights: Weights, name: str) -> Numbers:
-    """The same as exact balls."""
+    """Return a tensor as exact balls, as `tensor` does in float64."""
     from flint import arb
 
     values = tensor(weights, name)
@@ -51,7 +54,7 @@ def balls(weights: Weights, name: str) -> Numbers:
 
 
 def seen(weights: Weights, query: int, head: int) -> list[int]:
-    """The positions that a head sees from position `query`."""
+    """Return the positions that a head sees from position `query`."""
     if sequence_config(weights).mask == "causal":
         return list(range(query + 1))
     return [int(j) for j in np.flatnonzero(weights.mask[head, query])]
@@ -60,7 +63,9 @@ def seen(weights: Weights, query: int, head: int) -> list[int]:
 def forward(
     weights: Weights, tokens: Int[np.ndarray, "n t"], query: int, enclosed: bool = False
 ) -> Numbers:
-    """Logits at position `query` of each row of tokens (docs/sequences.md §1 has the formulas).
+    """Return the logits at position `query` of each row of tokens.
+
+    docs/sequences.md §1 has the formulas.
 
     Args:
         weights: A network on sequences.
@@ -95,13 +100,16 @@ def attended(
 
 
 def written_by_heads(weights: Weights, n: Numbers) -> list[Numbers]:
-    """What the values of each head write to the residual stream, of normalised streams in balls."""
+    """Return what each head's values write, of normalised streams in balls."""
     W_V, b_V, W_O = (balls(weights, name) for name in ("W_V", "b_V", "W_O"))
     return [(n @ W_V[h] + b_V[h]) @ W_O[h] for h in range(sequence_config(weights).n_heads)]
 
 
 def after_attention(weights: Weights, out: Numbers) -> Numbers:
-    """Logits of residual streams between attention and MLP, [input, d_model], of floats or of balls."""
+    """Return the logits of residual streams between attention and MLP.
+
+    The streams are [input, d_model], of floats or of balls.
+    """
     config, of = (
         sequence_config(weights),
         partial(balls if out.dtype == object else tensor, weights),
@@ -120,7 +128,10 @@ def after_attention(weights: Weights, out: Numbers) -> Numbers:
 def parts(
     weights: Weights, tokens: Int[np.ndarray, "n t"], enclosed: bool
 ) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-    """What every position has before attention: stream, normalised stream, queries and keys, [input, position, …]."""
+    """Return each position's stream, normalised stream, queries and keys.
+
+    Each is [input, position, …], before attention.
+    """
     config, of = sequence_config(weights), partial(balls if enclosed else tensor, weights)
     x = of("W_E")[tokens] + of("W_pos")[: tokens.shape[1]]
     n = _norm(config, "attention", "ln1", x, of)
@@ -141,7 +152,7 @@ def activated(config: SequenceConfig, x: Numbers) -> Numbers:
 
 
 def normalised(norm: Norm | None, x: Numbers, w: Numbers, b: Numbers | float) -> Numbers:
-    """The rows x normalised over their last axis; x itself where there is no norm."""
+    """Normalise the rows x over their last axis; return x itself without a norm."""
     if norm is None:
         return x
     if norm.takes_mean:
@@ -160,7 +171,10 @@ def _norm(
 def _rotated(
     config: SequenceConfig, n: Numbers, name: str, of: Callable[[str], Numbers]
 ) -> Numbers:
-    """Queries (`Q`) or keys (`K`), [input, position, head, width], normalised and rotated as the network does."""
+    """Return queries (`Q`) or keys (`K`), [input, position, head, width].
+
+    They are normalised and rotated as the network does.
+    """
     W, b = of(f"W_{name}"), of(f"b_{name}")
     vectors: Any = np.stack([n @ W[h] + b[h] for h in range(config.n_heads)], axis=2)
     if config.norms.query_key is not None:
@@ -180,7 +194,9 @@ def _rotated(
 
 
 def answered_right(model: Weights, words: Words) -> Bool[np.ndarray, " n"]:
-    """Whether every step of each input is answered right, in float64; a tie, or a logit that overflows, is not.
+    """Return whether every step of each input is answered right, in float64.
+
+    A tie, or a logit that overflows, is not right.
 
     Each step is asked with the right answers before it: greedy decoding is right just where all of
     these are.
@@ -194,9 +210,9 @@ def answered_right(model: Weights, words: Words) -> Bool[np.ndarray, " n"]:
 
 
 def sampled(model: Weights) -> tuple[int, int, str]:
-    """How many of how many inputs come out right, and a sentence that says so and what was drawn."""
+    """Return the number of right answers, the sample's size, and a sentence on both."""
     task = expand(sequence_config(model))
     correct = int(answered_right(model, sample_words(task)).sum())
     half = ", half of them full of carries" if task.name.startswith("add:") else ""
-    words = f"{correct} of {SAMPLE} inputs are answered right, drawn of {task.inputs} with seed {SEED}{half}"
-    return correct, SAMPLE, words
+    drawn = f"drawn of {task.inputs} with seed {SEED}{half}"
+    return correct, SAMPLE, f"{correct} of {SAMPLE} inputs are answered right, {drawn}"

@@ -1,4 +1,4 @@
-"""Tasks on sequences as automata: which words are inputs, what each position is fed, which tokens are right.
+"""Tasks on sequences as automata: their inputs, tokens and right answers.
 
 Letter l of a word is one of A_l; a state runs along, 0 before the first letter. A position is fed a
 constant token or tokens[s, a] of one letter a and the state s before it; so is what is right at a
@@ -28,7 +28,7 @@ SEED = 0
 
 @dataclass(frozen=True, eq=False)
 class SequenceTask:
-    """A task, its tables as arrays.
+    """A task on sequences, its tables as arrays.
 
     Attributes:
         name: Of the task.
@@ -53,7 +53,7 @@ class SequenceTask:
 
     @cached_property
     def alphabets(self) -> tuple[int, ...]:
-        """A_l for each letter."""
+        """Number of letters A_l at each place of a word."""
         return tuple(table.shape[1] for table in self.next)
 
     @cached_property
@@ -63,12 +63,12 @@ class SequenceTask:
 
     @property
     def inputs(self) -> int:
-        """How many words there are, exactly."""
+        """Number of words, exactly."""
         return prod(self.alphabets)
 
     @cached_property
     def words_to(self) -> tuple[tuple[int, ...], ...]:
-        """How many beginnings of words lead to each state, at each boundary; exact integers."""
+        """Number of beginnings that lead to each state, at each boundary; exact integers."""
         counts: list[tuple[int, ...]] = [(1,)]
         for table, size in zip(self.next, self.states[1:], strict=True):
             after = [0] * size
@@ -80,11 +80,11 @@ class SequenceTask:
 
     @cached_property
     def words_from(self) -> tuple[int, ...]:
-        """How many ends of words there are from each boundary on."""
+        """Number of ends of words from each boundary on."""
         return tuple(prod(self.alphabets[i:]) for i in range(self.letters + 1))
 
     def trace(self, words: Words) -> Int[np.ndarray, "n l"]:
-        """The state before each letter of each word."""
+        """Return the state before each letter of each word."""
         state, before = np.zeros(len(words), dtype=np.int64), []
         for letter, table in enumerate(self.next):
             before.append(state)
@@ -92,7 +92,7 @@ class SequenceTask:
         return np.stack(before, axis=1)
 
     def tokens(self, words: Words) -> Int[np.ndarray, "n t"]:
-        """What the positions are fed for each word, answers included (those that are right)."""
+        """Return the tokens at the positions for each word, right answers included."""
         states = self.trace(words)
         columns = [
             np.full(len(words), fed)
@@ -103,18 +103,21 @@ class SequenceTask:
         return np.stack(columns, axis=1)
 
     def right(self, words: Words, step: int) -> Bool[np.ndarray, "n token"]:
-        """Which tokens are right at a step, for each word."""
+        """Return which tokens are right at a step, for each word."""
         _, letter, table = self.steps[step]
         return self.answers[table[self.trace(words)[:, letter], words[:, letter]]]
 
     def random_words(self, n: int, seed: int) -> Words:
-        """Words drawn evenly."""
+        """Draw words evenly."""
         rng = np.random.default_rng(seed)
         return np.stack([rng.integers(0, size, n) for size in self.alphabets], axis=1)
 
 
 def sample_words(task: SequenceTask, n: int = SAMPLE, seed: int = SEED) -> Words:
-    """Inputs drawn evenly; of sums the second half is full of carries: every x + y is base - 1 or more."""
+    """Draw inputs evenly.
+
+    The second half of sums is full of carries: every x + y is base - 1 or more.
+    """
     words = task.random_words(n, seed)
     if not task.name.startswith("add:"):
         return words
@@ -125,7 +128,7 @@ def sample_words(task: SequenceTask, n: int = SAMPLE, seed: int = SEED) -> Words
 
 
 def expand(config: SequenceConfig) -> SequenceTask:
-    """The automaton of a network's task, its tokens and positions checked against the network.
+    """Return the automaton of a network's task, checked against the network.
 
     Raises:
         BadConfig: for a name that is not known, with what is wrong with it.
@@ -134,7 +137,8 @@ def expand(config: SequenceConfig) -> SequenceTask:
     kind, _, size = spec.name.partition(":")
     if kind in NAMED and (not re.fullmatch("[1-9][0-9]{0,2}", size) or spec.automaton is not None):
         raise BadConfig(
-            f"task {spec.name!r}: expected {kind}:N, N being 1 … 999, and no automaton: the name says it"
+            f"task {spec.name!r}: expected {kind}:N, N being 1 … 999, and no automaton: the name "
+            "says it"
         )
     if kind in NAMED:
         automaton = NAMED[kind](spec, int(size), config)
@@ -143,19 +147,25 @@ def expand(config: SequenceConfig) -> SequenceTask:
             "[A-Za-z][A-Za-z0-9_.:-]{0,63}", spec.name
         ):  # statements of theorems quote it
             raise BadConfig(
-                f"task {spec.name[:80]!r}: expected a name of one word, a letter and then at most 63 letters, digits "
+                f"task {spec.name[:80]!r}: expected a name of one word, a letter and then at most "
+                "63 letters, digits "
                 "or any of _ . : -"
             )
         automaton = spec.automaton
     else:
         raise BadConfig(
-            f"task {spec.name!r} is not known; expected {':N, '.join(NAMED)}:N, or a name with an automaton"
+            f"task {spec.name!r} is not known; expected {':N, '.join(NAMED)}:N, or a name with an "
+            "automaton"
         )
     return _checked(spec.name, automaton, config)
 
 
 def addition(spec: TaskSpec, digits: int, config: SequenceConfig) -> Automaton:
-    """Letter l is (x_l, y_l), as x_l · base + y_l; the state is the carry; the last letter is the carry alone."""
+    """Return the automaton of addition.
+
+    Letter l is (x_l, y_l), as x_l · base + y_l; the state is the carry. The last letter is the
+    carry alone.
+    """
     base = len(spec.digits)
     if (
         base < 2
@@ -164,7 +174,8 @@ def addition(spec: TaskSpec, digits: int, config: SequenceConfig) -> Automaton:
         or spec.largest is not None
     ):
         raise BadConfig(
-            f"task {spec.name!r}: digits {spec.digits}; expected the tokens of at least two digits, no more"
+            f"task {spec.name!r}: digits {spec.digits}; expected the tokens of at least two "
+            "digits, no more"
         )
     x, y = np.divmod(np.arange(base * base), base)
     sums = np.stack([x + y, x + y + 1])
@@ -182,7 +193,8 @@ def addition(spec: TaskSpec, digits: int, config: SequenceConfig) -> Automaton:
             positions.append(entry)
         elif match is None or int(match[2]) > (digits if match[1] == "z" else digits - 1):
             raise BadConfig(
-                f"task {spec.name!r}: {entry!r} in its template; expected a token, x0 … y{digits - 1} or z0 …"
+                f"task {spec.name!r}: {entry!r} in its template; expected a token, x0 … "
+                f"y{digits - 1} or z0 …"
             )
         else:
             letter = int(match[2])
@@ -203,7 +215,8 @@ def addition(spec: TaskSpec, digits: int, config: SequenceConfig) -> Automaton:
         or len(set(named)) != digits + 1
     ):
         raise BadConfig(
-            f"task {spec.name!r}: expected z0 … z{digits} at the end of its template, in the order of decoding"
+            f"task {spec.name!r}: expected z0 … z{digits} at the end of its template, in the order "
+            "of decoding"
         )
     steps = [
         Step(i - 1, int(str(spec.template[i])[1:]), _rows(answer[int(str(spec.template[i])[1:])]))
@@ -220,7 +233,10 @@ def addition(spec: TaskSpec, digits: int, config: SequenceConfig) -> Automaton:
 
 
 def cumsum_sign(spec: TaskSpec, numbers: int, config: SequenceConfig) -> Automaton:
-    """The sign of the running sum after each number: 0 below zero, 1 at zero, 2 above; the state is the sum so far."""
+    """Return the automaton of the sign of the running sum after each number.
+
+    The sign is 0 below zero, 1 at zero and 2 above; the state is the sum so far.
+    """
     most = spec.largest
     if (
         most is None
@@ -231,7 +247,8 @@ def cumsum_sign(spec: TaskSpec, numbers: int, config: SequenceConfig) -> Automat
         or spec.tokens is not None
     ):
         raise BadConfig(
-            f"task {spec.name!r}: expected `largest`, the largest number, of at least 1, and nothing else"
+            f"task {spec.name!r}: expected `largest`, the largest number, of at least 1, and "
+            "nothing else"
         )
     letter = np.arange(2 * most + 1)
     sums = [np.arange(2 * most * i + 1)[:, None] + letter for i in range(numbers)]
@@ -242,7 +259,10 @@ def cumsum_sign(spec: TaskSpec, numbers: int, config: SequenceConfig) -> Automat
 
 
 def maximum(spec: TaskSpec, numbers: int, config: SequenceConfig) -> Automaton:
-    """The largest of the tokens, read at the last; the state is the largest so far."""
+    """Return the automaton of the largest token, read at the last position.
+
+    The state is the largest so far.
+    """
     tokens = spec.tokens
     if (
         tokens is None
@@ -277,18 +297,20 @@ def _rows(table: Table) -> tuple[tuple[int, ...], ...]:
 
 
 def _checked(name: str, automaton: Automaton, config: SequenceConfig) -> SequenceTask:
-    """The automaton as arrays; every index in its range, or what is wrong."""
+    """Return the automaton as arrays, every index in its range."""
     tables = automaton.next
     if not 1 <= len(tables) <= MAX_LETTERS or not automaton.steps:
         raise BadConfig(
-            f"task {name!r}: {len(tables)} letters, {len(automaton.steps)} steps; expected at least one"
+            f"task {name!r}: {len(tables)} letters, {len(automaton.steps)} steps; expected at "
+            "least one"
         )
     after = [_table(name, table, None) for table in tables]
     states = [1, *(int(table.max()) + 1 for table in after)]
     for letter, table in enumerate(after):
         if len(table) != states[letter]:
             raise BadConfig(
-                f"task {name!r}: letter {letter} has {len(table)} states before it, not {states[letter]}"
+                f"task {name!r}: letter {letter} has {len(table)} states before it, not "
+                f"{states[letter]}"
             )
 
     def of(letter: int, rows: tuple[tuple[int, ...], ...], below: int) -> Table:
@@ -313,7 +335,8 @@ def _checked(name: str, automaton: Automaton, config: SequenceConfig) -> Sequenc
     for row, tokens in zip(answers, automaton.answers, strict=True):
         if not tokens or not all(0 <= t < config.d_vocab_out for t in tokens):
             raise BadConfig(
-                f"task {name!r}: right tokens {tokens}; expected some of 0 … {config.d_vocab_out - 1}"
+                f"task {name!r}: right tokens {tokens}; expected some of 0 … "
+                f"{config.d_vocab_out - 1}"
             )
         row[list(tokens)] = True
     steps = tuple(
@@ -323,13 +346,14 @@ def _checked(name: str, automaton: Automaton, config: SequenceConfig) -> Sequenc
     for query, _, _ in steps:
         if not 0 <= query < min(len(positions), config.n_ctx):
             raise BadConfig(
-                f"task {name!r} reads position {query}; expected one of {len(positions)} and of the network"
+                f"task {name!r} reads position {query}; expected one of {len(positions)} and of "
+                "the network"
             )
     return SequenceTask(name, tuple(after), tuple(positions), steps, answers)
 
 
 def _table(name: str, rows: tuple[tuple[int, ...], ...], below: int | None) -> Table:
-    """A table of natural numbers, below a bound where there is one."""
+    """Return a table of natural numbers, below a bound where there is one."""
     widths = {len(row) for row in rows}
     if len(widths) != 1 or 0 in widths or len(rows) * max(widths) > MAX_ENTRIES:
         raise BadConfig(f"task {name!r}: rows of {sorted(widths)[:5]} entries; expected a table")

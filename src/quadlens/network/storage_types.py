@@ -37,7 +37,9 @@ SAFETENSORS_TYPES: dict[str, np.dtype[Any]] = {
 
 
 def decode(content: bytes, kind: np.dtype[Any], byte_order: str) -> np.ndarray:
-    """The numbers in `content`, in this machine's byte order; bfloat16 widened to float32, which is exact.
+    """Return the numbers in `content`, in this machine's byte order.
+
+    bfloat16 is widened to float32, which is exact.
 
     >>> decode(bytes([0x80, 0x3F]), BFLOAT16, "little")
     array([1.], dtype=float32)

@@ -31,7 +31,7 @@ IN_MEMORY = "model"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Study(Displayed, Named):
-    """One network and what is known of it: each part is computed when it is first asked for, and only once.
+    """One network and what is known of it; each part is computed once, when asked for.
 
     >>> import quadlens
     >>> study = quadlens.study("pizza")
@@ -80,7 +80,9 @@ class Study(Displayed, Named):
     def given(
         self, parts: Mapping[Callable[["Study"], Any], Any] | None = None, /, **values: Any
     ) -> "Study":
-        """A copy, what has been computed included, in which some values are given instead of computed.
+        """Return a copy in which some values are given instead of computed.
+
+        The copy keeps what has been computed.
 
         Args:
             parts: Parts by their functions.
@@ -108,10 +110,14 @@ class Study(Displayed, Named):
         return sorted({*super().__dir__(), *DOOR.parts, *DOOR.methods})
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take a study from another process; one that another version wrote has no memory of this kind."""
+        """Take a study from another process.
+
+        One that another version wrote has no memory of this kind.
+        """
         if state.keys() != {one.name for one in fields(self)}:
             raise BadFile(
-                "this study was pickled by another version of quadlens, which computed other parts; "
+                "this study was pickled by another version of quadlens, which computed other "
+                "parts; "
                 "make it again with quadlens.study(…)"
             )
         vars(self).update(state)
@@ -144,7 +150,9 @@ def _sha256(study: Study) -> str:
 
 
 def study_of(model: "ModelLike", name: str | None = None) -> Study:
-    """A study of anything that stands for a network: a study itself, weights, an anatomy, a path, a bundled name.
+    """Return a study of anything that stands for a network.
+
+    This is a study itself, weights, an anatomy, a path or a bundled name.
 
     Raises:
         WrongArgument: for anything else; the message says what to pass.

@@ -1,4 +1,4 @@
-"""What one hidden layer reads and writes, as tables over any arithmetic: the collapse for every attention of one layer.
+"""The tables of one hidden layer, over any arithmetic: the collapse of a network.
 
     pre_i(a,b)   = U_a[a,i] + U_b[b,i] + Σ_h Σ_t γ_ht(a,b) U_ht[x_t, i]
     logit(a,b,c) = Σ_i W_L[c,i] σ(pre_i(a,b)) + S_a[a,c] + S_b[b,c] + Σ_h Σ_t γ_ht(a,b) S_ht[x_t, c]
@@ -45,7 +45,7 @@ Before = Callable[[Pairs], tuple[Array, Array]]
 
 @dataclass(frozen=True, eq=False)
 class Gated(Generic[R]):
-    """One position that attention weighs, one matrix per head.
+    """One position that attention weighs, with one matrix per head.
 
     Attributes:
         position: 0 for a, 1 for b, 2 for '='.
@@ -63,7 +63,7 @@ class Gated(Generic[R]):
 
 @dataclass(frozen=True, eq=False)
 class Sizes:
-    """What norms before the last hidden layer and before the unembedding do; see the module's formulas.
+    """The factors and constants of norms; see the module's formulas.
 
     Attributes:
         of: Pairs (a, b) to (r, f), each one number per pair; 1 where there is no norm.
@@ -126,7 +126,8 @@ class Tables(Displayed, Generic[R]):
         }.items():
             if arrays[name].shape != shape:
                 raise BadWeights(
-                    f"{name} of the collapsed model has shape {arrays[name].shape}, expected {shape}"
+                    f"{name} of the collapsed model has shape {arrays[name].shape}, expected "
+                    f"{shape}"
                 )
         for table in self.gated:
             arrays |= {
@@ -136,7 +137,8 @@ class Tables(Displayed, Generic[R]):
         for name, array in arrays.items():
             if not np.isfinite(array).all():
                 raise BadWeights(
-                    f"{name} of the collapsed model overflows: the weights are too large for float64"
+                    f"{name} of the collapsed model overflows: the weights are too large for "
+                    "float64"
                 )
             array.flags.writeable = False
 
@@ -156,12 +158,12 @@ class Tables(Displayed, Generic[R]):
 
     @property
     def scale(self) -> float:
-        """What softmax is multiplied by; 0 where there is none."""
+        """The factor of softmax; 0 without softmax."""
         return self.softmax.scale if self.softmax else 0.0
 
     @property
     def divisor(self) -> float:
-        """What scores are divided by."""
+        """The divisor of the attention scores."""
         return self.softmax.divisor if self.softmax else 1.0
 
     @property
@@ -171,11 +173,14 @@ class Tables(Displayed, Generic[R]):
 
     @property
     def is_additive(self) -> bool:
-        """Whether what reaches a neuron is a part of a plus a part of b: no gate, no earlier block, no norm's size."""
+        """Whether pre-activations are a part of a plus a part of b.
+
+        They are without gates, earlier blocks and the factors of norms.
+        """
         return not self.gated and self.before is None and self.sizes is None
 
     def additive(self) -> "Tables[R]":
-        """These tables, if they are additive.
+        """Return these tables, if they are additive.
 
         Raises:
             BadConfig: when they are not, so that what asks for U_a and U_b alone has no meaning.
@@ -185,14 +190,15 @@ class Tables(Displayed, Generic[R]):
         why = "its attention depends on the tokens" if self.gated else "it has a norm"
         why = "it has several layers" if self.before is not None else why
         raise BadConfig(
-            f"what reaches a neuron of this model is not a part of a plus a part of b, which this needs: {why}; "
+            "what reaches a neuron of this model is not a part of a plus a part of b, which this "
+            f"needs: {why}; "
             "`explain`, `lens`, `certify` and `report` work"
         )
 
     def gates(
         self: "Tables[Array]", a: Int[np.ndarray, " n"], b: Int[np.ndarray, " n"]
     ) -> Float[np.ndarray, "positions heads n"]:
-        """γ of each pair (a, b): what softmax, times its scale, puts on each position that a head sees."""
+        """Return γ of each pair (a, b): scale times softmax, on each position seen."""
         if not self.gated:
             return np.zeros((0, 0, len(a)))
         tables = [np.asarray(table.scores) for table in self.gated]
@@ -201,7 +207,7 @@ class Tables(Displayed, Generic[R]):
         return self.scale * powers / powers.sum(axis=0)
 
     def gate_range(self: "Tables[Array]") -> Float[np.ndarray, "positions heads 2"]:
-        """Smallest and largest gate over all inputs."""
+        """Return the smallest and the largest value of each gate, over all inputs."""
         rows = [self.gates(*self._with_all_b(a).T) for a in range(self.p)]
         return np.stack(
             [
@@ -212,7 +218,7 @@ class Tables(Displayed, Generic[R]):
         )
 
     def mean_gates(self: "Tables[Array]") -> Float[np.ndarray, "positions heads"]:
-        """The mean of every gate over all inputs."""
+        """Return the mean of every gate over all inputs."""
         sums = [self.gates(*self._with_all_b(a).T).sum(axis=2) for a in range(self.p)]
         return np.sum(sums, axis=0) / self.p**2
 
@@ -224,7 +230,7 @@ class Tables(Displayed, Generic[R]):
         return np.stack([self.sizes.of(self._with_all_b(a)) for a in range(self.p)], axis=1)
 
     def with_mean_gates(self: "Tables[Array]") -> "Tables[Array]":
-        """The model in which every gate is at its mean over all inputs: what its neurons read, on average.
+        """Return the model in which every gate has its mean over all inputs.
 
         Raises:
             BadConfig: when earlier blocks decide what they read.
@@ -245,15 +251,21 @@ class Tables(Displayed, Generic[R]):
         )
 
     def pre(self: "Tables[Array]", a: int) -> Float[np.ndarray, "p d_mlp"]:
-        """Pre-activations of every neuron for one a and all b, [b, i]."""
+        """Return the pre-activations of every neuron for one a and all b, [b, i]."""
         return self._normed(a, self._through(a, self.gates(*self._with_all_b(a).T), "U"))
 
     def skip(self: "Tables[Array]", a: int) -> Float[np.ndarray, "p p"]:
-        """What passes by the neurons on its way to the logits, for one a and all b, [b, c]; before a norm's factor."""
+        """Return what reaches the logits past the neurons, for one a and all b, [b, c].
+
+        A norm's factor does not multiply it yet.
+        """
         return self._through(a, self.gates(*self._with_all_b(a).T), "S")
 
     def logits(self: "Tables[Array]", a: int) -> Float[np.ndarray, "p p"]:
-        """Logits for one a and all b, [b, c]: a slice at a time keeps memory at p·(p + d_mlp)."""
+        """Return the logits for one a and all b, [b, c].
+
+        A slice at a time keeps memory at p·(p + d_mlp).
+        """
         gates = self.gates(*self._with_all_b(a).T)
         hidden = apply_activation(self.activation, self._normed(a, self._through(a, gates, "U")))
         logits = hidden @ self.W_L.T + self._through(a, gates, "S")
@@ -274,7 +286,7 @@ class Tables(Displayed, Generic[R]):
     def _through(
         self: "Tables[Array]", a: int, gates: Float[np.ndarray, "positions heads p"], name: str
     ) -> Float[np.ndarray, "p _"]:
-        """All tables of one kind, U or S, for one a and all b."""
+        """Return the sum of all tables of one kind, U or S, for one a and all b."""
         total = getattr(self, f"{name}_a")[a] + getattr(self, f"{name}_b")
         for table, gate in zip(self.gated, gates, strict=True):
             # Per b one product [1, head] @ [head, neuron], by numpy's loop: as one product of
@@ -295,7 +307,10 @@ class Tables(Displayed, Generic[R]):
         return {}
 
     def _before(self, a: int) -> tuple[Array, Array]:
-        """What earlier blocks bring for one a and all b; kept where that of all inputs is small."""
+        """Return what earlier blocks add for one a and all b.
+
+        It is kept where that of all inputs is small.
+        """
         if self.before is None:
             raise ValueError("there is no earlier block")
         if a in self._kept:
@@ -306,7 +321,7 @@ class Tables(Displayed, Generic[R]):
         return brought
 
     def pair_logits(self: "Tables[Array]", pairs: Pairs) -> Float[np.ndarray, "n p"]:
-        """Logits of the pairs given."""
+        """Return the logits of these pairs."""
         pre, skip = self._of_pairs(pairs)
         if self.sizes is None:
             return apply_activation(self.activation, pre) @ self.W_L.T + skip
@@ -317,7 +332,7 @@ class Tables(Displayed, Generic[R]):
     def _of_pairs(
         self: "Tables[Array]", pairs: Pairs
     ) -> tuple[Float[np.ndarray, "n d_mlp"], Float[np.ndarray, "n p"]]:
-        """Pre-activations and skip terms, before any norm's factor."""
+        """Return pre-activations and skip terms of these pairs, before any norm's factor."""
         a, b = pairs.T
         gates = self.gates(a, b)
         pre, skip = self.U_a[a] + self.U_b[b], self.S_a[a] + self.S_b[b]
@@ -332,7 +347,7 @@ class Tables(Displayed, Generic[R]):
         return pre, skip
 
     def as_addition(self: "Tables[Array]") -> "Tables[Array]":
-        """The same model with its elements renamed so that its task is addition.
+        """Return the model with its elements renamed so that its task is addition.
 
         Raises:
             BadConfig: when the task has no cyclic relabelling, or the tables are not additive.
@@ -343,8 +358,10 @@ class Tables(Displayed, Generic[R]):
         new = self.task.cyclic
         if new is None:
             raise BadConfig(
-                f"the task {self.task.name} ({self.task.words}) has no cyclic relabelling: no renaming of its elements "
-                "makes it addition, so there are no frequencies to speak of; `quadlens explain`, `certify` and "
+                f"the task {self.task.name} ({self.task.words}) has no cyclic relabelling: no "
+                "renaming of its elements "
+                "makes it addition, so there are no frequencies to speak of; `quadlens explain`, "
+                "`certify` and "
                 "`report` work"
             )
         old_a, old_b, old_c = (np.argsort(x) for x in (new.of_a, new.of_b, new.of_c))

@@ -1,4 +1,4 @@
-"""What a model is asked: a finite binary operation on n elements, given by its table of answers."""
+"""The task of a model: a binary operation on n elements, given by its answers."""
 
 import hashlib
 import io
@@ -29,7 +29,9 @@ NPY_HEADER = re.compile(
 
 @dataclass(frozen=True, eq=False)
 class CyclicRelabelling:
-    """Permutations with of_c[answers[a,b]] ≡ of_a[a] + of_b[b] (mod n): they turn the task into addition.
+    """Permutations of the elements that turn the task into addition.
+
+    of_c[answers[a,b]] ≡ of_a[a] + of_b[b] (mod n).
 
     Attributes:
         of_a: New number of each a.
@@ -72,7 +74,8 @@ class Task:
         what = "the table" if self.name == "table" else f"the table of {self.name}"
         if table.shape != (self.n, self.n) or self.n < 2:
             raise BadConfig(
-                f"{what} has shape {table.shape}; expected one row and one column per element, at least 2 of them"
+                f"{what} has shape {table.shape}; expected one row and one column per element, at "
+                "least 2 of them"
             )
         wrong = np.argwhere((table < 0) | (table >= self.n))
         if len(wrong):
@@ -112,7 +115,10 @@ class Task:
     def answer(
         self, a: Int[np.ndarray, "*#pairs"], b: Int[np.ndarray, "*#pairs"]
     ) -> Int[np.ndarray, "..."]:
-        """The right answers to pairs (a, b), without the whole table where a formula gives them."""
+        """Return the right answers to pairs (a, b).
+
+        Where a formula gives them, the whole table is not made.
+        """
         if self.table is not None:
             return self.table[a, b]
         if self.name == "multiply0":
@@ -145,11 +151,14 @@ class Task:
         return {"add": "a + b", "subtract": "a − b", "divide": "a / b"}.get(self.name, "a · b")
 
     def element(self, i: int) -> str:
-        """How the element numbered i is called: a residue for `multiply` and `divide`, whose elements start at 1."""
+        """Return the name of element i: a residue for `multiply` and `divide`.
+
+        The elements of these two start at 1.
+        """
         return str(i + 1 if self.on_units else i)
 
     def question(self, a: int, b: int) -> str:
-        """One input in the task's own words.
+        """Return one input in the task's own words.
 
         >>> task_by_name("subtract", 7).question(3, 5), task_by_name("linear:2,3", 7).question(3, 5)
         ('3 − 5', '2·3 + 3·5')
@@ -168,7 +177,7 @@ class Task:
 
     @property
     def place(self) -> str:
-        """Where the operation is at home: `mod 59`, `in S5`, `by a table`."""
+        """Where the operation lives: `mod 59`, `in S5`, `by a table`."""
         if self.table is not None:
             return "by a table" if self.name == "table" else f"in {self.name}"
         return f"mod {self.modulus}"
@@ -179,10 +188,12 @@ class Task:
         return self.name in ("multiply", "divide")
 
     def sentence(self, a: int, b: int, c: int) -> str:
-        """A question with an answer, as a reader writes it.
+        """Return an input with an answer, as a reader writes it.
 
-        >>> task_by_name("subtract", 5).sentence(1, 3, 3), task_by_name("multiply", 4).sentence(1, 2, 0)
-        ('1 − 3 ≡ 3', '2 · 3 ≡ 1')
+        >>> task_by_name("subtract", 5).sentence(1, 3, 3)
+        '1 − 3 ≡ 3'
+        >>> task_by_name("multiply", 4).sentence(1, 2, 0)
+        '2 · 3 ≡ 1'
         """
         return (
             f"{a}·{b} = {c}"
@@ -192,7 +203,10 @@ class Task:
 
     @cached_property
     def is_latin_square(self) -> bool:
-        """Whether every row and every column has each element once: a · x = b and x · a = b have one solution."""
+        """Whether every row and every column has each element once.
+
+        Then a · x = b and x · a = b have one solution each.
+        """
         elements = np.arange(self.n)
         rows, columns = np.sort(self.answers, axis=1), np.sort(self.answers, axis=0)
         return bool((rows == elements).all() and (columns == elements[:, None]).all())
@@ -208,7 +222,9 @@ class Task:
 
     @cached_property
     def is_group(self) -> bool:
-        """A Latin square with an identity that is associative.
+        """Whether the operation is a group's.
+
+        Then it is an associative Latin square with an identity.
 
         Light's test: the x with (a·x)·b = a·(x·b) for all a, b are closed under the product, so
         that generators of the whole are enough to try.
@@ -247,12 +263,12 @@ class Task:
         return hashlib.sha256(self.answers.astype("<i4").tobytes()).hexdigest()
 
     def to_json(self) -> str | dict[str, str]:
-        """The name where it says everything, else the name and the table's SHA-256."""
+        """Return the name where it suffices, else the name and the table's SHA-256."""
         return self.name if self.by_formula else {"name": self.name, "sha256": self.sha256}
 
 
 def task(what: "str | Path | Sequence[Sequence[int]] | np.ndarray", n: int | None = None) -> Task:
-    """A task: by its name, by its table, or by a file that has the table.
+    """Return a task: by its name, by its table, or by a file that has the table.
 
     Every function that takes a task's name takes this value, too; `model.asked(task)` asks a model
     another one.
@@ -277,13 +293,14 @@ def task(what: "str | Path | Sequence[Sequence[int]] | np.ndarray", n: int | Non
     table = np.asarray(what)
     if table.ndim != 2 or len(set(table.shape)) != 1 or not np.issubdtype(table.dtype, np.integer):
         raise BadConfig(
-            f"a table of {table.dtype}, {table.shape}; expected n rows of n integers from 0 to n - 1"
+            f"a table of {table.dtype}, {table.shape}; expected n rows of n integers from 0 to n - "
+            "1"
         )
     return task_from_table(table.astype(np.int64))
 
 
 class TensorLike(Protocol):
-    """What is known of PyTorch's tensors."""
+    """A tensor of PyTorch, as far as it is used."""
 
     def detach(self) -> Any:
         """The numbers without their gradient."""
@@ -294,7 +311,9 @@ TaskLike = str | Path | Task | Sequence[Sequence[int]] | np.ndarray | TensorLike
 
 
 def task_given(what: Any) -> "str | Task | None":
-    """What a caller passed as a task: its name, a `Task`, or a task made of its table (rows, array or tensor).
+    """Return the task that a caller passed: its name, or a `Task`.
+
+    A table (rows, array or tensor) is made a `Task`.
 
     Raises:
         WrongArgument: for anything else; the message says what to pass.
@@ -313,7 +332,8 @@ def task_given(what: Any) -> "str | Task | None":
         array = np.asarray(None)
     if array.ndim == 0:
         raise WrongArgument(
-            f"task: got {kind_of(what)}; expected a name, as 'add' or 'S5', a table of n rows of n answers, a path to "
+            f"task: got {kind_of(what)}; expected a name, as 'add' or 'S5', a table of n rows of n "
+            "answers, a path to "
             "one, or a quadlens.task(…)"
         )
     return task(array)
@@ -325,7 +345,7 @@ def is_formula(name: str) -> bool:
 
 
 def task_by_name(name: str, n: int | None = None) -> Task:
-    """The task called `name` on n elements; a group knows its own n.
+    """Return the task called `name` on n elements; a group has its own n.
 
     >>> task_by_name("subtract", 5).answers[1].tolist(), task_by_name("multiply", 4).words
     ([1, 0, 4, 3, 2], 'a · b mod 5')
@@ -348,7 +368,10 @@ def task_by_name(name: str, n: int | None = None) -> Task:
 
 
 def task_from_table(answers: Int[np.ndarray, "n n"], name: str = "table") -> Task:
-    """A task from its table; a group's name may be given, its elements then being in the table's own order."""
+    """Return the task of a table.
+
+    A group's name may be given; its elements are then in the table's order.
+    """
     if name != "table" and len(group_table(name)) != len(answers):
         raise BadConfig(
             f"the table has {len(answers)} elements, but {name} has {len(group_table(name))}"
@@ -357,7 +380,7 @@ def task_from_table(answers: Int[np.ndarray, "n n"], name: str = "table") -> Tas
 
 
 def task_from_rows(text: str) -> Task:
-    """A task from the rows of its table.
+    """Return the task whose table has these rows.
 
     >>> task_from_rows("0,1;1,0").answers.tolist()
     [[0, 1], [1, 0]]
@@ -373,7 +396,9 @@ def task_from_rows(text: str) -> Task:
 
 
 def task_from_file(path: Path) -> Task:
-    """A Cayley table from CSV (integers separated by commas, row a, column b) or `.npy`.
+    """Read a Cayley table from CSV or `.npy`.
+
+    A CSV file has integers separated by commas, row a, column b.
 
     Raises:
         BadFile: when the file is missing or holds no integers.
@@ -385,7 +410,8 @@ def task_from_file(path: Path) -> Task:
         raise BadFile(f"{path} holds {table.dtype} numbers; expected integers")
     if table.ndim != 2 or table.shape[0] != table.shape[1] or len(table) > MAX_ELEMENTS:
         raise BadConfig(
-            f"{path} has shape {table.shape}; expected n rows of n answers, with n at most {MAX_ELEMENTS}"
+            f"{path} has shape {table.shape}; expected n rows of n answers, with n at most "
+            f"{MAX_ELEMENTS}"
         )
     try:
         return task_from_table(table.astype(np.int64))
@@ -394,7 +420,10 @@ def task_from_file(path: Path) -> Task:
 
 
 def _numpy_table(content: bytes, path: Path) -> np.ndarray:
-    """The numbers in a `.npy` file; its header is matched with what NumPy writes, never evaluated, and measured."""
+    """Return the numbers in a `.npy` file.
+
+    Its header is matched with what NumPy writes, never evaluated, and measured.
+    """
     start = 10 if content[6:7] == b"\x01" else 12
     end = start + int.from_bytes(content[8:start], "little")
     header = (
@@ -404,7 +433,8 @@ def _numpy_table(content: bytes, path: Path) -> np.ndarray:
     )
     if header is None:
         raise BadFile(
-            f"{path} is not a table of integers (CSV or .npy): its header is not one that numpy.save writes"
+            f"{path} is not a table of integers (CSV or .npy): its header is not one that "
+            "numpy.save writes"
         )
     kind, shape = (
         np.dtype(header[1].decode()),
@@ -412,7 +442,8 @@ def _numpy_table(content: bytes, path: Path) -> np.ndarray:
     )
     if math.prod(shape) * kind.itemsize != len(content) - end:
         raise BadFile(
-            f"{path} has {len(content) - end} bytes of numbers, but its header says shape {shape} of {kind}; "
+            f"{path} has {len(content) - end} bytes of numbers, but its header says shape {shape} "
+            f"of {kind}; "
             "get the file again"
         )
     return np.frombuffer(content, kind, offset=end).reshape(
@@ -421,10 +452,11 @@ def _numpy_table(content: bytes, path: Path) -> np.ndarray:
 
 
 def _text_table(content: bytes, path: Path) -> np.ndarray:
-    """The numbers in a CSV file."""
+    """Return the numbers in a CSV file."""
     if content.partition(b"\n")[0].count(b",") >= MAX_ELEMENTS:
         raise BadConfig(
-            f"{path} has more than {MAX_ELEMENTS} answers in its first row; expected at most so many"
+            f"{path} has more than {MAX_ELEMENTS} answers in its first row; expected at most so "
+            "many"
         )
     try:
         with warnings.catch_warnings():
@@ -444,7 +476,7 @@ def _text_table(content: bytes, path: Path) -> np.ndarray:
 
 
 def task_from_json(data: Any, n: int, table: Int[np.ndarray, "..."] | None, where: str) -> Task:
-    """The inverse of `Task.to_json`; `table` is what the file holds beside it.
+    """Read what `Task.to_json` wrote; `table` is what the file holds beside it.
 
     Raises:
         BadConfig: when the name is not known, or the table is missing or not the one the hash is
@@ -476,7 +508,7 @@ def task_from_json(data: Any, n: int, table: Int[np.ndarray, "..."] | None, wher
 
 
 def find_cyclic_relabelling(answers: Int[np.ndarray, "n n"]) -> CyclicRelabelling | None:
-    """Permutations that turn a table into addition, if there are any.
+    """Return permutations that turn a table into addition, if there are any.
 
     Renaming a by its column 0 and b by its row 0 makes a loop, M[answers[a,0], answers[0,b]] =
     answers[a,b]; if any renaming gives addition, that loop is a cyclic group (Albert 1943). A
@@ -508,7 +540,7 @@ def _holds(relabelling: CyclicRelabelling, answers: Int[np.ndarray, "n n"]) -> b
 
 
 def _natural_relabelling(task: Task) -> CyclicRelabelling | None:
-    """What a formula's own meaning suggests; addition under any name is itself."""
+    """Return the relabelling of a formula; addition under any name needs none."""
     i = np.arange(task.n)
     if task.name == "subtract" or task.name.startswith("linear:"):
         alpha, beta = _coefficients(task.name, task.n)
@@ -523,7 +555,7 @@ def _natural_relabelling(task: Task) -> CyclicRelabelling | None:
 
 
 def smallest_primitive_root(p: int) -> int:
-    """The smallest g whose powers are all of 1 … p-1, for a prime p.
+    """Return the smallest g whose powers are all of 1 … p-1, for a prime p.
 
     >>> smallest_primitive_root(7), smallest_primitive_root(59), smallest_primitive_root(191)
     (3, 2, 19)
@@ -533,7 +565,10 @@ def smallest_primitive_root(p: int) -> int:
 
 
 def _generators(table: Int[np.ndarray, "n n"]) -> list[int]:
-    """Elements of which every other is a product, each the smallest that the ones before it do not reach."""
+    """Return elements that generate all others as products.
+
+    Each is the smallest that the ones before it do not reach.
+    """
     chosen: list[int] = []
     reached: Bool[np.ndarray, " n"] = np.zeros(len(table), dtype=bool)
     while not reached.all():
@@ -571,7 +606,8 @@ def _check_formula(name: str, n: int) -> None:
                 else ""
             )
             raise BadConfig(
-                f"{name} is about a prime modulus; {n} elements would make it {p}, which is not prime"
+                f"{name} is about a prime modulus; {n} elements would make it {p}, which is not "
+                "prime"
                 + (
                     ""
                     if name == "multiply0"
@@ -592,7 +628,8 @@ def _unknown(name: str) -> BadConfig:
         else ""
     )
     return BadConfig(
-        f"no task is called {name!r}; expected one of {FORMULAS}, or a group such as S5, D59 or C5xC5{more}"
+        f"no task is called {name!r}; expected one of {FORMULAS}, or a group such as S5, D59 or "
+        f"C5xC5{more}"
     )
 
 

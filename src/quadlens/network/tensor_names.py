@@ -1,4 +1,7 @@
-"""Names of tensors: ours, which are short, with a number before them where there are several blocks, and in files."""
+"""Names of tensors: our short ones, and those in files.
+
+Where there are several blocks, a block's number stands before the short name.
+"""
 
 from collections.abc import Mapping
 
@@ -43,7 +46,7 @@ TASK_TABLE = "task.answers"
 
 
 def own_name(name: str) -> str:
-    """The name of a weight without its block's number.
+    """Return the name of a weight without its block's number.
 
     >>> own_name("1.W_in"), own_name("W_in")
     ('W_in', 'W_in')
@@ -52,7 +55,9 @@ def own_name(name: str) -> str:
 
 
 def layered(names: Mapping[str, str], blocks: int) -> dict[str, str]:
-    """Names of one block's weights for each of several; a block's number stands before our short names.
+    """Return the names of one block's weights for each of several blocks.
+
+    A block's number stands before our short names.
 
     >>> layered({"W_E": "embed.W_E", "W_in": "blocks.0.mlp.W_in"}, 2)
     {'W_E': 'embed.W_E', '0.W_in': 'blocks.0.mlp.W_in', '1.W_in': 'blocks.1.mlp.W_in'}

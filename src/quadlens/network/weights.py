@@ -65,7 +65,8 @@ class Weights(Displayed):
         if missing or needless:
             raise BadWeights(
                 f"{config.kind_words}: missing weights "
-                f"{', '.join(missing) or 'none'}, weights without use {', '.join(needless) or 'none'}"
+                f"{', '.join(missing) or 'none'}, weights without use "
+                f"{', '.join(needless) or 'none'}"
             )
         check_arrays(tensors)
         check_tensors(tensors, shapes)
@@ -85,7 +86,7 @@ class Weights(Displayed):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy, deep or from a pickle, is built again: checked, and as frozen."""
+        """Build a copy again, deep or from a pickle: checked, and as frozen."""
         return _rebuilt, (self.config, dict(self.tensors))
 
     def __getattr__(self, name: str) -> Array:
@@ -96,12 +97,18 @@ class Weights(Displayed):
 
     @classmethod
     def mlp(cls, config: Config, W_a: Array, W_b: Array, W_out: Array) -> "Weights":
-        """A two-layer MLP, logits = W_out σ(W_a[a] + W_b[b]): the networks of He et al. and of Gromov."""
+        """Return a two-layer MLP, logits = W_out σ(W_a[a] + W_b[b]).
+
+        These are the networks of He et al. and of Gromov.
+        """
         return cls(config, W_a=W_a, W_b=W_b, W_out=W_out)
 
     @classmethod
     def with_zero_biases(cls, config: Config, **tensors: np.ndarray) -> "Weights":
-        """The network with these tensors; a bias left out is zero, a weight left out is an error."""
+        """Return the network with these tensors, its other biases zero.
+
+        A weight left out is an error.
+        """
         check_arrays(tensors)
         dtype = next(iter(tensors.values())).dtype if tensors else np.float64
         shapes = {name: (own_name(name), shape) for name, shape in config.shapes.items()}
@@ -116,7 +123,10 @@ class Weights(Displayed):
 
     @cached_property
     def blocks(self) -> tuple[Mapping[str, Array], ...]:
-        """The tensors of each block, or of each hidden layer of an MLP, by their own names, in float64, as frozen."""
+        """The tensors of each block, by their names in it, in float64, as frozen.
+
+        The blocks of an MLP are its hidden layers.
+        """
         inner = {
             name: _frozen(x.astype(np.float64))
             for name, x in self.tensors.items()
@@ -131,11 +141,11 @@ class Weights(Displayed):
     def replace(
         self, config: Config | SequenceConfig | None = None, **tensors: np.ndarray
     ) -> "Weights":
-        """The network with another config, or with some other tensors."""
+        """Return the network with another config, or with some other tensors."""
         return Weights(config or self.config, **{**self.tensors, **tensors})
 
     def asked(self, task: Any) -> "Weights":
-        """The same weights, asked another task: a `Task`, and nothing else."""
+        """Return the same weights, asked another `Task`."""
         if not isinstance(task, Task):
             raise WrongArgument(
                 f"task: got {kind_of(task)}; expected a Task, as quadlens.task('add', 59) is one"
@@ -143,14 +153,20 @@ class Weights(Displayed):
         return self.replace(replace(self.config.need_pairs(), task=task))
 
     def forward(self, pairs: Pairs) -> Float[np.ndarray, "n p"]:
-        """Logits of each pair (a, b), computed the obvious way in float64: the oracle of every faster path."""
+        """Return the logits of each pair (a, b), in float64.
+
+        They are computed the obvious way: the oracle of every faster path.
+        """
         from quadlens.network.forward import forward
         from quadlens.network.ring import FLOATS
 
         return forward(self, pairs, FLOATS)
 
     def collapse(self) -> Tables[Array]:
-        """What the last hidden layer reads and writes, as tables in float64 (page `math` of the documentation, §1)."""
+        """Return what the last hidden layer reads and writes, as tables in float64.
+
+        The page `math` of the documentation, §1, has the formulas.
+        """
         from quadlens.network.collapse import collapse
         from quadlens.network.ring import FLOATS
 
@@ -164,19 +180,24 @@ class Weights(Displayed):
 
 
 def check_arrays(arrays: Mapping[str, Any]) -> None:
-    """Refuse weights that are no NumPy arrays, as tensors of other libraries, or that hide numbers behind a mask."""
+    """Refuse weights that are no NumPy arrays, or that hide numbers behind a mask."""
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray) or hasattr(
             array, "mask"
         ):  # naming numpy.ma would import it
             raise WrongArgument(
-                f"{name}: got {kind_of(array)}; expected a NumPy array, as tensor.detach().cpu().numpy() gives it; "
-                "a whole state dict, of tensors or arrays, goes to quadlens.from_state_dict(state, …)"
+                f"{name}: got {kind_of(array)}; expected a NumPy array, as "
+                "tensor.detach().cpu().numpy() gives it; "
+                "a whole state dict, of tensors or arrays, goes to quadlens.from_state_dict(state, "
+                "…)"
             )
 
 
 def check_tensors(arrays: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Refuse wrong shapes, dtypes other than float32/float64, NaN and infinity: all problems at once."""
+    """Refuse wrong shapes, dtypes other than float32/float64, NaN and infinity.
+
+    The message lists all problems at once.
+    """
     problems = []
     for name, shape in shapes.items():
         array = arrays[name]
@@ -192,7 +213,10 @@ def check_tensors(arrays: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...
 
 
 def _frozen(array: Array) -> Array:
-    """`array`, contiguous, over bytes that nobody can write to: a flag alone can be set again, or not be its base's."""
+    """Return `array`, contiguous, over bytes that nobody can write to.
+
+    A flag alone can be set again, or not be its base's.
+    """
     if isinstance(array.base, bytes) and array.flags.c_contiguous and type(array) is np.ndarray:
         return array
     return np.ndarray(array.shape, array.dtype, array.tobytes())
