@@ -25,13 +25,13 @@ quick: $(VENV)/.test check
 	$(BIN)/python -m pytest -n 2 --quick -q
 
 check: $(VENV)/.test
-	$(BIN)/ruff format --check src tests tools benchmarks
-	$(BIN)/ruff check src tests tools benchmarks
+	$(BIN)/ruff format --check src tests tools benchmarks experiments
+	$(BIN)/ruff check src tests tools benchmarks experiments
 	$(BIN)/mypy
 
 format: $(VENV)/.test
-	$(BIN)/ruff format src tests tools benchmarks
-	$(BIN)/ruff check --fix src tests tools benchmarks
+	$(BIN)/ruff format src tests tools benchmarks experiments
+	$(BIN)/ruff check --fix src tests tools benchmarks experiments
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/train.py

@@ -1,6 +1,6 @@
-"""Experiment 6: of the adders in a directory that pass 10,010 samples, how many are right on all 10^20 inputs?
+"""Experiment 6: how many adders that pass 10,010 samples are right on all 10^20 inputs?
 
-    python experiments/adder_seeds.py DIR     # adder_SEED.safetensors with their manifests → data/adder_seeds.csv
+    python experiments/adder_seeds.py DIR     # adder_SEED.safetensors → data/adder_seeds.csv
     python experiments/adder_seeds.py --table # what docs/sequences.md shows of them
 
 A network that does not pass is not certified: a sample is a counter-example.
@@ -18,8 +18,11 @@ from quadlens.network import load
 from quadlens.proofs.sequences.certificate import certify_sequence
 
 DATA = Path(__file__).parent / "data" / "adder_seeds.csv"
-FIELDS = ("seed", "epochs", "lr", "right", "tried", "sampled_margin", "loss", "verdict", "proved_margin",
-          "attained_margin", "worst_input", "worst_step", "wrong_at_least", "wrong_at_most", "seconds")  # fmt: skip
+FIELDS = (
+    *("seed", "epochs", "lr", "right", "tried", "sampled_margin", "loss", "verdict"),
+    *("proved_margin", "attained_margin", "worst_input", "worst_step"),
+    *("wrong_at_least", "wrong_at_most", "seconds"),
+)
 
 
 def verdict(path: Path) -> dict[str, Any]:
@@ -52,7 +55,7 @@ def main(directory: Path) -> None:
         rows[config["seed"]] = row
     for seed, row in sorted(rows.items()):
         if row["right"] == row["tried"] and not row["verdict"]:
-            row |= verdict(directory / f"adder_{seed}.safetensors")
+            row.update(verdict(directory / f"adder_{seed}.safetensors"))
         with DATA.open("w", newline="") as file:
             writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
             writer.writeheader()
@@ -63,7 +66,8 @@ def table() -> None:
     """The networks that pass, as in docs/sequences.md."""
     rows = list(csv.DictReader(DATA.open()))
     print(
-        "| seed | steps | smallest margin of 10,010 samples | over all 10^20 inputs | smallest margin found | on |"
+        "| seed | steps | smallest margin of 10,010 samples | over all 10^20 inputs | "
+        "smallest margin found | on |"
     )
     print("|---|---|---|---|---|---|")
     for row in rows:

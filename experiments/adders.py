@@ -1,4 +1,4 @@
-"""Decide every network on sequences in a directory of checkpoints: data/adders.csv, and the table of docs/sequences.md.
+"""Decide every network on sequences in a directory of checkpoints: data/adders.csv.
 
     python experiments/adders.py DIR [--keep OUT] [--only TEXT] [--seconds N] [--unchecked]
     python experiments/adders.py --table        # what docs/sequences.md shows of data/adders.csv
@@ -67,7 +67,7 @@ class Ran:
 
 
 def quadlens(*words: str, limit: float) -> Ran:
-    """One command in a process of its own; code -9 where it took more than `limit` seconds by the clock."""
+    """Run a command in a process of its own; the code is -9 after `limit` seconds."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen(
             [sys.executable, "-m", "quadlens", *words], stdout=out, stderr=err
@@ -121,7 +121,7 @@ def facts(summary: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def weights_in_text(program: Path) -> dict[str, np.ndarray]:
-    """Return the tensors of a dictionary {"name": torch.tensor([...]), ...} in a program's text, in float32."""
+    """Return the tensors of a dictionary of torch.tensor([...]) in a program's text, in float32."""
     tensors: dict[str, np.ndarray] = {}
     for node in ast.walk(ast.parse(program.read_text(encoding="utf-8"))):
         if not isinstance(node, ast.Dict):
@@ -143,7 +143,7 @@ def with_weights(path: Path, saved: Path) -> Path:
 
 
 def checkpoints(directory: Path, known: Sequence[Mapping[str, str]]) -> list[Path]:
-    """Return the checkpoints below a directory, and the programs of adders.toml that have weights in their text."""
+    """Return the checkpoints below a directory, and programs of adders.toml with weights in them."""
     programs = [path for path in sorted(directory.rglob("*.py")) if facts_of(path, known)]
     with contextlib.suppress(*([BadFile] if programs else [])):
         return [*checkpoints_in(directory), *programs]
@@ -151,7 +151,7 @@ def checkpoints(directory: Path, known: Sequence[Mapping[str, str]]) -> list[Pat
 
 
 def drawn(model: Path) -> dict[str, int]:
-    """How many of DRAWN inputs, drawn evenly, are answered wrong in float64: what a proof should agree with."""
+    """Count wrong answers to DRAWN random inputs in float64; a proof should agree with it."""
     weights = load_file(model)
     words = expand(sequence_config(weights)).random_words(DRAWN, 0)
     return {"drawn": DRAWN, "drawn_wrong": int((~answered_right(weights, words)).sum())}

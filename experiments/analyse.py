@@ -31,7 +31,10 @@ FEWEST = 6
 
 @dataclass(frozen=True)
 class Test:
-    """One prediction: its name, what was found, its p-value if a test is registered, whether the threshold is reached."""
+    """One prediction beside what was found.
+
+    `p` is None where no test is registered.
+    """
 
     name: str
     prediction: str
@@ -233,10 +236,11 @@ def integration() -> tuple[str, Any]:
         above_zero("1e", "median of spacing above 0", [c["spacing"] for c in controls]),
     ]
     more = [
-        f"`shared` from {at_least(min(shared), 3)} to {at_most(max(shared), 3)}, median {np.median(shared):.3f}; `shared_permuted` "
+        f"`shared` from {at_least(min(shared), 3)} to {at_most(max(shared), 3)}, "
+        f"median {np.median(shared):.3f}; `shared_permuted` "
         f"at most {at_most(max(c['shared_permuted'] for c in controls), 2)}.",
-        f"`resampled_even` at least {at_least(min(c['resampled_even'] for c in controls), 4)}, `resampled_half` at most "
-        f"{at_most(max(c['resampled_half'] for c in controls), 3)}.",
+        f"`resampled_even` at least {at_least(min(c['resampled_even'] for c in controls), 4)}, "
+        f"`resampled_half` at most {at_most(max(c['resampled_half'] for c in controls), 3)}.",
         f"`residual` R² ≥ 0.8 in {share([c['residual'] >= 0.8 for c in controls])} models (stated: fewer than "
         f"half); median {np.median([c['residual'] for c in controls]):.2f}; with weights permuted below 0.1 in "
         f"{share([c['residual_permuted'] < 0.1 for c in controls])} (stated: at least 80 %).",
@@ -332,9 +336,10 @@ def doubled_keys() -> tuple[str, Any]:
             halves.append(sum(y <= x / 2 for x, y in found) > len(found) / 2)
         if double:
             joint.append(one.values["lens"]["r2"]["joint"] - one.values["lens"]["r2"]["shared"])
-    pick = lambda values, flags, wanted: [
-        x for x, flag in zip(values, flags, strict=True) if flag == wanted
-    ]
+
+    def pick(values: list[Any], flags: list[bool], wanted: bool) -> list[Any]:
+        return [x for x, flag in zip(values, flags, strict=True) if flag == wanted]
+
     counted = most(
         "2c", "E_joint at most half of the exact error in rough chained clusters", halves
     )
@@ -438,7 +443,10 @@ def width_law() -> tuple[str, Any]:
         int(d): [ok for ok, x in zip(low_moments, width, strict=True) if x == d] for d in widths
     }
     every = all(sum(ok) >= 0.8 * len(ok) for d, ok in by_width.items() if d >= 128)
-    slope = lambda x, y: -float(np.polyfit(np.log(x), np.log(y), 1)[0])  # noqa: E731
+
+    def slope(x: np.ndarray, y: np.ndarray) -> float:
+        return -float(np.polyfit(np.log(x), np.log(y), 1)[0])
+
     rng = np.random.default_rng(0)
     again = []
     for _ in range(RESAMPLES if len(table) > 2 else 0):
@@ -518,7 +526,7 @@ def width_law() -> tuple[str, Any]:
 
 
 def over_training(models: Sequence[Measured]) -> str:
-    """Medians over models of each snapshot: μ_4 over its random level and the exact error, keys of the end."""
+    """Take medians over models of each snapshot: μ_4 over its random level, and the exact error."""
     found: dict[int, list[tuple[float, float]]] = {}
     for one in models:
         keys = set(one.values["key_frequencies"])
@@ -585,7 +593,10 @@ def product_waves() -> tuple[str, Any]:
             ],
         ),
     ]
-    middle = lambda rows, when, name: np.median([x[when][name] for x in rows])  # noqa: E731
+
+    def middle(rows: list[dict[str, Any]], when: str, name: str) -> float:
+        return float(np.median([x[when][name] for x in rows]))
+
     more = [
         "Medians, removal: "
         + "; ".join(
@@ -732,7 +743,7 @@ def swapped() -> tuple[str, Any]:
 
 
 def afterwards(models: Sequence[Measured]) -> str:
-    """What the models of experiment 2 show that nobody registered: the score needs no doubled keys."""
+    """State what nobody registered of experiment 2: the score needs no doubled keys."""
     again = [of_measured(one) for one in models]
     found = finding(again)
     return (

@@ -1,4 +1,4 @@
-"""What the documents say of the models of the population that were trained again, from `data/0_*.parquet`.
+"""What documents say of the population trained again, from `data/0_*.parquet`.
 
     python experiments/appendix.py [--write docs/appendix.md docs/lens.md docs/certificates.md]
     [--pictures DIR]
@@ -67,7 +67,7 @@ def ladder_table(models: list[dict[str, Any]]) -> Table:
 
 
 def bound_table(models: list[dict[str, Any]]) -> Table:
-    """Every complexity: models of which all inputs are proved, bounds on the whole difference, operations."""
+    """Tabulate by complexity what is proved, bounds on the difference, and operations."""
     lines = []
     for at, first in enumerate(models[0]["appendix"]["bounds"]):
         rows = [model["appendix"]["bounds"][at] for model in models]
@@ -108,12 +108,12 @@ def bound_table(models: list[dict[str, Any]]) -> Table:
 
 
 def draw(models: list[dict[str, Any]]) -> Figure:
-    """Each model's bound on the whole difference, over its parameterised margin, against operations."""
+    """Draw each model's bound on the whole difference, over its margin, against operations."""
     rng = np.random.default_rng(0)
     with canvas(None, (8.0, 4.2)) as drawn:
         panel = drawn.axes[0]
         names = [row["name"] for row in models[0]["appendix"]["bounds"]]
-        for at, name in enumerate(names):
+        for at in range(len(names)):
             rows = [model["appendix"]["bounds"][at] for model in models]
             margins = [network(model)["margin"] for model in models]
             pairs = [
@@ -153,7 +153,10 @@ def right(rung: dict[str, Any]) -> bool:
 
 
 def thin_of(model: dict[str, Any]) -> dict[str, Any]:
-    """Return what was measured of `thin`, with every sign counted: the data have 64 signs as one operation."""
+    """Return what was measured of `thin`, with every sign counted.
+
+    The data have 64 signs as one operation.
+    """
     found = model["proofs"]["thin"]
     more = saved_by_words(model["p"], model["d_mlp"])
     whole = found["brute_force_flops"] + found["brute_force_collapse_flops"]
@@ -175,8 +178,14 @@ def seeds(numbers: list[int]) -> str:
 def which(models: list[dict[str, Any]]) -> str:
     """Which models a page is about."""
     if len(models) == POPULATION:
-        return f"All {POPULATION} models of the [population](population.md) were trained again, because their weights were not kept"
-    return f"The {POPULATION} models of the [population](population.md) are being trained again, because their weights were not kept; {len(models)} are measured"
+        return (
+            f"All {POPULATION} models of the [population](population.md) were trained again, "
+            "because their weights were not kept"
+        )
+    return (
+        f"The {POPULATION} models of the [population](population.md) are being trained again, "
+        f"because their weights were not kept; {len(models)} are measured"
+    )
 
 
 def appendix_words(models: list[dict[str, Any]]) -> str:
@@ -201,10 +210,12 @@ def appendix_words(models: list[dict[str, Any]]) -> str:
         if not some:
             return "none"
         by = float(np.median([rows["exact"][at]["together"] for at in some]))
-        return f"by {at_most(by, 1)} logits, margin {at_least(float(np.median([network(models[at])['margin'] for at in some])), 1)}"
+        margin = float(np.median([network(models[at])["margin"] for at in some]))
+        return f"by {at_most(by, 1)} logits, margin {at_least(margin, 1)}"
 
     thin = [thin_of(model) for model in models]
     proved = sum(one["verdict"] == "CERTIFIED" for one in thin)
+    in_float32 = sum(bool(one["float32_certified"]) for one in thin)
     weights = models[0]["planes"]["weights"]
     middle = sorted(one["flops"] for one in thin)[(n - 1) // 2] / weights
     least = min(one["margin_lower_bound"] for one in thin if one["margin_lower_bound"] is not None)
@@ -221,11 +232,19 @@ def appendix_words(models: list[dict[str, Any]]) -> str:
     failed = f". The file with planes fails on {len(without)} ({seeds(without)})" if without else ""
     return "\n".join(
         [
-            f"- The integrals alone (four numbers a key) answer every input of {of(twelve, n)}. Random numbers do so "
-            "too ([control](lens.md#what-answers_right-shows)), so this says little about the mechanism"
+            "- The integrals alone (four numbers a key) answer every input of "
+            f"{of(twelve, n)}. Random numbers do so "
+            "too ([control](lens.md#what-answers_right-shows)), so this says little about the "
+            "mechanism"
             f"{failed}.",
-            f"- {nothing}, {nor}; with coordinates all inputs of {of(sum(whole), n)} are proved. What networks differ by from their few numbers, and the few numbers' margin, medians: where all inputs are proved {medians(True)}; where not, {medians(False)}.",
-            f"- `thin`, which keeps the network's own directions in place of planes fitted to waves, proves all inputs of {of(proved, n)}, in {at_most(middle, 1)} operations per weight in the median. Its first attempt that proves every input is the one that is kept, so that little margin may be left: {at_least(least, 2)} at least; in {sum(bool(one['float32_certified']) for one in thin)} of the {n} it is enough for float32 execution too.",
+            f"- {nothing}, {nor}; with coordinates all inputs of {of(sum(whole), n)} are proved. "
+            "What networks differ by from their few numbers, and the few numbers' margin, medians: "
+            f"where all inputs are proved {medians(True)}; where not, {medians(False)}.",
+            "- `thin`, which keeps the network's own directions in place of planes fitted to waves, "
+            f"proves all inputs of {of(proved, n)}, in {at_most(middle, 1)} operations per weight in "
+            "the median. Its first attempt that proves every input is the one that is kept, so that "
+            f"little margin may be left: {at_least(least, 2)} at least; in {in_float32} of the {n} "
+            "it is enough for float32 execution too.",
         ]
     )
 
@@ -242,9 +261,12 @@ def thin_words(models: list[dict[str, Any]]) -> str:
         if one["margin_lower_bound"]
     ]
     return (
-        f"{which(models)}. `thin` proves all inputs of {of(proved, len(models))}, for {at_least(shares[0], 1)} – {at_most(shares[-1], 1)} % of brute force, "
-        f"{at_most(shares[(len(shares) - 1) // 2], 1)} % in the median (more key frequencies need more directions; {dear or 'none'} cost more than the collapse alone), "
-        f"with margins from {at_least(min(margins)[0], 2)} (seed {min(margins)[1]}) to {at_least(max(margins)[0], 2)} (seed {max(margins)[1]})."
+        f"{which(models)}. `thin` proves all inputs of {of(proved, len(models))}, "
+        f"for {at_least(shares[0], 1)} – {at_most(shares[-1], 1)} % of brute force, "
+        f"{at_most(shares[(len(shares) - 1) // 2], 1)} % in the median (more key frequencies need "
+        f"more directions; {dear or 'none'} cost more than the collapse alone), "
+        f"with margins from {at_least(min(margins)[0], 2)} (seed {min(margins)[1]}) "
+        f"to {at_least(max(margins)[0], 2)} (seed {max(margins)[1]})."
     )
 
 
@@ -285,7 +307,9 @@ def lens_words(models: list[dict[str, Any]]) -> str:
     )
     counts = [sum(row["lens_integrates"] for row in some) for some in (rows, others, chained)]
     text = (
-        f"Over the population: {which(models).replace('All', 'all', 1).replace('The', 'the', 1)} (the same seeds; not the same bits on another machine). Of the {len(rows)}, `quadlens population` says, {counts[0]} integrate by the rule, "
+        f"Over the population: {which(models).replace('All', 'all', 1).replace('The', 'the', 1)} "
+        "(the same seeds; not the same bits on another machine). "
+        f"Of the {len(rows)}, `quadlens population` says, {counts[0]} integrate by the rule, "
         f"{counts[1]} of {len(others)} without a chain and {counts[2]} of {len(chained)} with one."
     )
     for row in rows:
@@ -294,12 +318,14 @@ def lens_words(models: list[dict[str, Any]]) -> str:
             values = ", ".join(
                 f"`{name}` {decimals(row[f'lens_{name}'], 3)}" for name in failing(row)
             )
-            text += f" Seed {row['seed']}, {f'with the chain {chains}' if chains else 'without a chain'}, fails in {values}."
+            chain = f"with the chain {chains}" if chains else "without a chain"
+            text += f" Seed {row['seed']}, {chain}, fails in {values}."
     apart = [row["lens_joint"] - row["lens_shared"] for row in chained if row["lens_integrates"]]
     if apart:
         low, high = -min(apart), max(apart)
         text += (
-            f" In the {len(apart)} with a chain that do, `joint` is at most {at_most(max(low, 0.0), 3)} below `shared` ({sum(x < 0 for x in apart)} times) "
+            f" In the {len(apart)} with a chain that do, `joint` is at most "
+            f"{at_most(max(low, 0.0), 3)} below `shared` ({sum(x < 0 for x in apart)} times) "
             f"and at most {at_most(max(high, 0.0), 3)} above it."
         )
     return text

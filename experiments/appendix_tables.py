@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The tables and figures of docs/appendix.md: how well few numbers say what a network does, and what is left.
+"""The tables and figures of docs/appendix.md: networks of few numbers, and what they leave out.
 
     python experiments/appendix_tables.py [DIR …] [--only NAME …] [--write docs/appendix.md]
     [--pictures docs/pictures]
@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -108,7 +109,7 @@ def largest(rows: Sequence[Row]) -> Table:
 
 
 def orders(rows: Sequence[Row]) -> Table:
-    """Worst cases added up by how many matrices are noise, beside the worst case of the difference itself."""
+    """Tabulate worst cases by how many matrices are noise, beside the difference's own."""
     lines = []
     for row in rows:
         sums = [0.0, 0.0, 0.0]
@@ -183,13 +184,13 @@ def together(rows: Sequence[Row]) -> Table:
 
 
 def dial(_: Sequence[Row]) -> Table:
-    """The largest noise (`build --noise`) at which each linear row proves every input, found by halving."""
+    """Find by halving the largest noise (`build --noise`) at which each row proves every input."""
     lines = []
     for p, neurons in DIAL:
         perfect, found = build_transformer(Recipe(p, DIAL_KEYS, neurons)), []
         # Twice the noise is nearly twice the bound: from the bound at a small noise to the one
         # where a row fails.
-        for at, _ in enumerate(LINEAR):
+        for at in range(len(LINEAR)):
             low, high = 0.0, 0.1
             while high > 1.05 * low:
                 middle = (low * high) ** 0.5 if low else high / 10
@@ -216,11 +217,21 @@ def thin_table(_: Sequence[Row]) -> Table:
         "attention from the directions": f"{found.r} columns through W_O and W_V, then the tokens",
         "what attention leaves out": f"{found.q} rows through W_V and W_O: the tokens' plane; norms",
         "skip terms": "along the directions that W_out writes to",
-        "W_in along directions": f"{found.r} directions, {at_most(1 / per, 2)} each; norms, and the constant row",
-        "inputs of neurons": f"{2 * model.config.p} tokens, {found.added} directions, {model.config.d_mlp} neurons",
+        "W_in along directions": (
+            f"{found.r} directions, {at_most(1 / per, 2)} each; norms, and the constant row"
+        ),
+        "inputs of neurons": (
+            f"{2 * model.config.p} tokens, {found.added} directions, {model.config.d_mlp} neurons"
+        ),
         "W_out, W_U along directions": f"{found.r_out} directions, {at_most(1 / per, 2)} each; norms",
-        "signs": "each neuron's tokens sorted from its neighbour's order (counted); sets of tokens, each sign counted",
-        "sums over neurons": f"running sums for each token, {found.r_out} coordinates; arc ends, mispredicted neurons",
+        "signs": (
+            "each neuron's tokens sorted from its neighbour's order (counted); "
+            "sets of tokens, each sign counted"
+        ),
+        "sums over neurons": (
+            f"running sums for each token, {found.r_out} coordinates; "
+            "arc ends, mispredicted neurons"
+        ),
         "scores and margins": (
             f"once for each a - b; {at_most(100 * found.answers / model.config.p**3, 1)} % of all answers one by one"
         ),
@@ -309,11 +320,10 @@ def draw(rows: Sequence[Row]) -> Figure:
         for number, row in enumerate(rows):
             # Integrals, open marks, are another kind of thing than networks: no line joins them.
             for some, mark, name in ((row.rungs[:4], "s--", None), (row.rungs[4:], "o-", row.name)):
-                numbers, look = (
-                    [one.numbers for one in some],
-                    {"markersize": 4, "color": f"C{number}", "label": name},
-                )
-                look |= {"markerfacecolor": "none"} if name is None else {}
+                numbers = [one.numbers for one in some]
+                look: dict[str, Any] = {"markersize": 4, "color": f"C{number}", "label": name}
+                if name is None:
+                    look["markerfacecolor"] = "none"
                 fits.plot(numbers, [max(1 - one.r2, 1e-4) for one in some], mark, **look)
                 right.plot(numbers, [one.right / one.inputs for one in some], mark, **look)
         fits.set(

@@ -2,7 +2,7 @@
 
     python experiments/attention_rates.py [DIR] [--figures OUT]   # the tables of docs/population.md
     python experiments/attention_rates.py DIR --json              # every model and verdict
-    python experiments/attention_rates.py DIR --write             # DIR's models become the kept ones
+    python experiments/attention_rates.py DIR --write             # DIR's models are kept
 
 DIR is a sweep in which attention varies, or a Parquet file of one; without it the kept models are
 shown (`attention/models.parquet`).
@@ -180,9 +180,15 @@ class RateComparison:
                 margin = max(CENTRAL_SHARE - low, high - CENTRAL_SHARE)
                 test = Tested(p_value(count / n - CENTRAL_SHARE, Z * scatter), margin)
                 rows.append(
-                    {"initial_rule": rule, "measure": name, "inside": count, "models": n, "ci95": [low, high],
-                     "tested": test}
-                )  # fmt: skip
+                    {
+                        "initial_rule": rule,
+                        "measure": name,
+                        "inside": count,
+                        "models": n,
+                        "ci95": [low, high],
+                        "tested": test,
+                    }
+                )
         for row, p_holm in zip(rows, holm([row["tested"].p for row in rows]), strict=True):
             row["tested"] = replace(row["tested"], p_holm=p_holm)
         return rows
@@ -191,16 +197,20 @@ class RateComparison:
         """The JSON view."""
         rows = self.frame.drop("manifest").to_dicts()
         verdicts = [
-            {**{name: value for name, value in row.items() if name != "tested"}, **row["tested"].to_dict(),
-             "verdict": row["tested"].verdict}
+            {
+                **{name: value for name, value in row.items() if name != "tested"},
+                **row["tested"].to_dict(),
+                "verdict": row["tested"].verdict,
+            }
             for row in self.verdicts()
-        ]  # fmt: skip
+        ]
         return {"models": len(self.frame), "verdicts": verdicts, "rows": rows}
 
     def tables(self) -> tuple[Table, Table]:
         """The verdicts, and one row per model with the published median at its rate."""
         verdicts = [
-            (row["initial_rule"], row["measure"].replace("_", " "), f"{row['inside']} of {row['models']}",
+            (row["initial_rule"], row["measure"].replace("_", " "),
+             f"{row['inside']} of {row['models']}",
              f"{percent(row['ci95'][0])} – {percent(row['ci95'][1])}",
              f"{row['tested'].verdict}: {row['tested'].words()}")
             for row in self.verdicts()
@@ -215,8 +225,11 @@ class RateComparison:
                  decimals(row["symmetric_part"]), decimals(row["product_share"]),
                  f"{row['strategy']}: {row['certified_inputs']}", cost(row["cost_share"]))
             )  # fmt: skip
-        header = ("initial weights", "rate", "seed", "right", "gradient symmetricity", "distance irrelevance",
-                  "circularity", "symmetric part", "product share", "proved", "cost")  # fmt: skip
+        header = (
+            *("initial weights", "rate", "seed", "right"),
+            *(name.replace("_", " ") for name in (*MEASURES, *OURS)),
+            *("proved", "cost"),
+        )
         return (
             Table(
                 "between the published 10 % and 90 % quantiles",

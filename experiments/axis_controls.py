@@ -1,7 +1,9 @@
 """The controls of the axis of s, over the middle digits of adders: data/axis_controls.csv.
 
-    python experiments/axis_controls.py DIR      # the bundled adder and those right ones of adders.toml that lie in DIR
+    python experiments/axis_controls.py DIR
     python experiments/axis_controls.py --table  # the table of docs/sequences.md
+
+Measured are the bundled adder, and those right ones of adders.toml that lie in DIR.
 
 Shares are means over the answers z1 … z9. Networks whose attention output has one coordinate are
 left out: there s is all that attention brings. So are those that read a token after the digits.

@@ -1,6 +1,6 @@
-"""What a population says that the paper could not: exact errors with their tail, the lens, what each strategy proves.
+"""What a population says beyond the paper: exact errors, the lens, what each strategy proves.
 
-    python experiments/beyond_the_paper.py          # of the shipped models, the tables of docs/population.md
+    python experiments/beyond_the_paper.py          # shipped models: tables of docs/population.md
     python experiments/beyond_the_paper.py DIR      # of a sweep
 
 Intervals are drawn on from where `quadlens population` leaves its generator.
@@ -41,7 +41,9 @@ PAIR_MEDIANS = {
 
 @dataclass(frozen=True)
 class ClusterErrors:
-    """Exact errors of some key clusters with the model's ψ, over all a, b, c, relative to the integral's mean size.
+    """Exact errors of some key clusters with the model's ψ, over all a, b and c.
+
+    They are relative to the integral's mean size.
 
     Attributes:
         words: Which clusters.
@@ -61,7 +63,7 @@ class ClusterErrors:
 
 
 def cluster_errors(frame: pl.DataFrame) -> tuple[ClusterErrors, ...]:
-    """All clusters; then one of a pair (k, 2k) and no such; then those of good models and of others."""
+    """List all clusters, those of a pair (k, 2k) and others, those of good models and of others."""
     columns = ("run_id", "p", "good_model", "key_frequencies", "clusters")
     rows = (
         frame.select(columns)
@@ -147,7 +149,7 @@ def lens_rows(frame: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
 
 
 def lens_table(kinds: Mapping[str, list[dict[str, Any]]]) -> Table:
-    """One row for each kind of models: how many integrate, and what they have in the middle and at least."""
+    """Make a row per kind of models: how many integrate, and their medians and minima."""
 
     def middle(values: list[float]) -> str:
         return decimals(sorted(values)[(len(values) - 1) // 2]) if values else "–"
@@ -179,7 +181,7 @@ def lens_table(kinds: Mapping[str, list[dict[str, Any]]]) -> Table:
 
 
 def statements(frame: pl.DataFrame, rng: np.random.Generator) -> list[Statement]:
-    """Medians over good pairs, then accuracy, and what each strategy proves of how many models, and at what cost."""
+    """State medians over good pairs, accuracy, and what each strategy proves at what cost."""
     return [*_medians(frame.filter(frame["good_model"]), rng), *_proofs(by_model(frame), rng)]
 
 

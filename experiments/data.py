@@ -1,4 +1,4 @@
-"""The files of `run.py`: one per model, a row per neuron, the model's own values in the metadata."""
+"""The files of `run.py`: a model each, a row per neuron, its own values in the metadata."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""How good a network of few numbers is, ingredient by ingredient: from a dozen numbers to all weights."""
+"""How good a network of few numbers is, from a dozen numbers to all weights."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ class Rung:
 
 
 def ladder(anatomy: Anatomy, small: Parameterised) -> Iterable[Rung]:
-    """The integral, the neurons themselves, the network with planes, then the network's own matrices one by one."""
+    """List the rungs: integral, neurons, the network with planes, its own matrices one by one."""
     cyclic = anatomy.collapsed
     fits = {name: parameterise(anatomy, *map(bool, options)) for name, options in SHARED.items()}
     # Homogeneous activations need Σ ρω alone, others Σ ω as well.
@@ -83,7 +83,10 @@ def ladder(anatomy: Anatomy, small: Parameterised) -> Iterable[Rung]:
 
 
 def formula(tables: FloatTables, groups: Sequence[Group]) -> FloatTables:
-    """The formulas of `parameterisation.groups` as tables, for a task that is addition: no planes, no skip."""
+    """Make tables of the formulas of `parameterisation.groups`, without planes and skip.
+
+    The task is addition.
+    """
     width = sum(len(group.omega) for group in groups)
     U_a, U_b, W_L = (np.zeros((tables.p, width)) for _ in range(3))
     start = 0
@@ -106,7 +109,7 @@ def formula(tables: FloatTables, groups: Sequence[Group]) -> FloatTables:
 
 
 def counted(network: Weights, small: Parameterised, exact: set[str]) -> int:
-    """How many numbers a network is a function of, some of whose matrices are exact and the others parameterised."""
+    """Count the numbers that a network depends on, with some matrices exact."""
     weights = sum(network.tensors[name].size for matrix in exact for name in MATRICES[matrix])
     if "U" in exact:
         return weights
@@ -129,7 +132,7 @@ def counted(network: Weights, small: Parameterised, exact: set[str]) -> int:
 
 
 def rung(name: str, numbers: int, tables: FloatTables, network: FloatTables) -> Rung:
-    """One step, measured on all inputs; a lead that is rounding is a tie, and a tie is not right."""
+    """Measure one step on all inputs; a lead that is rounding is a tie, and no tie is right."""
     logits = all_logits(tables)
     margins, _ = leads(logits, tables.task.answers)
     margins[np.abs(margins) <= ROUNDING * np.abs(logits).max()] = 0.0

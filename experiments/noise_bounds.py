@@ -1,4 +1,4 @@
-"""What can be proved of the terms of `noise_terms.py`, at which cost: the paper's first question, row by row.
+"""What can be proved of the terms of `noise_terms.py`, and at which cost, row by row.
 
 | row | cost | each term |
 |---|---|---|
@@ -142,7 +142,7 @@ class Bounded:
         )
 
     def sum_loss(self, hidden: Matrix, W: Matrix) -> float:
-        """By how much Σ_i hidden[i] W[c,i] can be off in float64, hidden within η_U and W within its η."""
+        """Bound the float64 error of Σ_i hidden[i] W[c,i], hidden within η_U and W within its η."""
         n = self.config.d_mlp
         size, reach = (float(np.linalg.norm(x, axis=1).max()) for x in (hidden, W))
         rounding = (n + 8) * UNIT * size * reach
@@ -187,7 +187,7 @@ class Bounded:
         return values - np.take_along_axis(values, self.right[:, :, None], axis=2)
 
     def straight(self, U: np.ndarray, W: Matrix) -> tuple[Logits, float]:
-        """What the identity half makes of U, beside the right answer, and by how much that can be off."""
+        """Compute what the identity half makes of U beside the right answer, with its error."""
         values = self.linear * ((U[0] @ W.T)[:, None] + U[1] @ W.T)
         loss = 4 * self.linear * self.sum_loss(np.concatenate(list(np.abs(U))), W)
         return self.beside(values), loss
@@ -200,7 +200,7 @@ class Bounded:
         }
 
     def changes(self, U: ByNoise) -> Iterator[tuple[Names, Hidden]]:
-        """What each noise makes of the absolute value, after those before it: |x + ε| - |x|, times its share."""
+        """Compute |x + ε| - |x|, times its share, for each noise after those before it."""
         x = np.zeros((self.config.p, self.config.p, self.config.d_mlp))
         before = np.zeros_like(x)
         for s, (U_a, U_b) in U:
@@ -215,14 +215,20 @@ class Bounded:
         return Z, W - self.H @ Z
 
     def coordinates(self, hidden: Hidden, Z: Matrix) -> tuple[Logits, float]:
-        """Σ_i hidden[i] (H Z)[c,i] beside the right answer, and by how much that can be off: H and Z are exact."""
+        """Compute Σ_i hidden[i] (H Z)[c,i] beside the right answer, with its error.
+
+        H and Z are exact.
+        """
         size, reach = float(np.linalg.norm(hidden, axis=2).max()), float(np.linalg.norm(Z))
         n = self.config.d_mlp
         loss = 8 * reach * ((n + len(Z) + 8) * UNIT * size + np.sqrt(n) * self.eta_U)
         return self.beside(hidden @ Z.T @ self.H.T), loss
 
     def proved(self, bound: Inputs, shift: Logits | float = 0.0) -> int:
-        """Inputs whose every other answer stays behind: lead - shift(c) > bound; shift is what the right one loses."""
+        """Find inputs whose every other answer stays behind: lead - shift(c) > bound.
+
+        The shift is what the right answer loses.
+        """
         ahead = -self.beside(self.logits) - shift - np.expand_dims(bound, 2) > self.logit_loss
         np.put_along_axis(ahead, self.right[:, :, None], True, axis=2)
         return int(ahead.all(axis=2).sum())
@@ -362,7 +368,7 @@ def coordinate_terms(tables: Bounded, parts: Parts) -> Terms:
 
 
 def coordinate_whole(tables: Bounded) -> tuple[Logits, Inputs]:
-    """Both halves at once: what W_L has in the planes exactly, the rest of it by neurons or norms."""
+    """Bound both halves at once: W_L in the planes exactly, the rest by neurons or norms."""
     x, noise, W, R, skip = tables.whole
     before = x[0][:, None] + x[1]
     hidden = [
@@ -401,19 +407,19 @@ def _spreads(tables: Bounded, S: np.ndarray) -> Inputs:
 
 
 def _table_operations(tables: Bounded) -> int:
-    """Differences, means and spreads of tables, then per entry of U, its noise and both sides 6; sums of inputs."""
+    """Count differences, means and spreads of tables, 6 per entry of U, and sums of inputs."""
     p, n = tables.config.p, tables.config.d_mlp
     return tables.collapses + 11 * p * n + 4 * 6 * p * n + 4 * p**2 + 4 * p**2
 
 
 def _input_operations(tables: Bounded) -> int:
-    """The tables' part; 4 products for the identity; x, its change and its two weighted sums; sums with answers."""
+    """Count the tables' part, 4 products for the identity, weighted sums of x, and answers."""
     p, n = tables.config.p, tables.config.d_mlp
     return tables.collapses + 11 * p * n + 8 * p**2 * n + 15 * p**2 * n + 8 * p**3
 
 
 def _coordinate_operations(tables: Bounded) -> int:
-    """The tables' part and W_L in coordinates; hidden layers, 4 r each for coordinates, weighted sums; with answers."""
+    """Count the tables' part, W_L in coordinates, 4 r per hidden layer, sums, and answers."""
     p, n, r = tables.config.p, tables.config.d_mlp, tables.H.shape[1]
     return (
         tables.collapses + 11 * p * n + 8 * p * n * r + (17 + 4 * r) * p**2 * n + (4 * r + 6) * p**3

@@ -1,4 +1,6 @@
-"""Bounds on the terms of `noise_terms.py` from norms of the weights alone: no product of two of the network's matrices.
+"""Bounds on the terms of `noise_terms.py` from norms of the weights alone.
+
+No two of the network's matrices are multiplied.
 
 A row x of the stream and a matrix M of full size are split by a basis P of the plane that
 parameterised matrices read or write, a hint with 1 - PᵀP small: x = y Pᵀ + x', y = x P, and M = P F
@@ -119,7 +121,7 @@ def matrices(tensors: dict[str, np.ndarray], like: Weights) -> Matrices:
 
 @dataclass(frozen=True, eq=False)
 class Planes:
-    """Bases at each place where two matrices meet: x before attention, v in the values, y after it, u for W_U."""
+    """Find bases where two matrices meet: x before attention, v in values, y after it, u for W_U."""
 
     x: Matrix
     v: Matrix
@@ -159,7 +161,7 @@ def blocks(M: Matrix, P: Matrix, Q: Matrix) -> Float[np.ndarray, "2 2"]:
 
 
 def into(M: Matrix, P: Matrix) -> Sizes:
-    """The same where the other side is neurons, of which there is no plane: |x M| ≤ |y| first + |x'| second."""
+    """Bound |x M| ≤ |y| first + |x'| second where the other side is neurons, without a plane."""
     F = P.T @ M
     return np.array([bound_operator(F), np.linalg.norm(M - P @ F)]) + SLACK * np.linalg.norm(M)
 
@@ -180,7 +182,10 @@ class Norms:
 
 
 class Chain:
-    """A network and its noise as norms, by one of three ways; a pair is of the parameterised one and of the noise."""
+    """A network and its noise as norms, by one of three ways.
+
+    A pair is of the parameterised network and of the noise.
+    """
 
     def __init__(self, network: Weights, simple: Weights, way: Way) -> None:
         self.config = simple.config
@@ -258,7 +263,7 @@ class Chain:
 
     @property
     def operations(self) -> int:
-        """Of all norms: 5 per weight (noise, two squares and sums), and what each split and Gram matrix takes."""
+        """Count operations of all norms: 5 per weight, and those of each split and Gram matrix."""
         one, planes, kinds = self.pair[0], self.known, 1 if self.way == "operator norms" else 2
         x, v, y, u = (
             0 if self.way == "norms" else P.shape[1]
@@ -291,7 +296,9 @@ class Chain:
 
 
 class Multiplied(Chain):
-    """The same with planes, in which small matrices are multiplied out; a and b are added before norms are taken.
+    """Norms with planes, in which small matrices are multiplied out.
+
+    Parts of a and b are added before norms are taken.
 
     What stays in the planes is a table of few columns per token, exactly; only what leaves them is
     bounded by norms.
@@ -321,7 +328,7 @@ class Multiplied(Chain):
         return super().operations + streams + pairs + skips + 4 * self.config.d_model * n * (y + u)
 
     def small_stream(self, s: Iterable[str]) -> tuple[Matrix, Matrix, Sizes]:
-        """Coordinates in the plane of a's part and of b's, with all constants; and sizes of what left a plane."""
+        """Compute coordinates of a's and b's parts in the plane, and sizes of what left it."""
         E, v, o = (name in s for name in "EVO")
         P, config, V, O_ = self.P, self.config, self.V[v], self.O[o]
         parts, rest = [], np.zeros(2)

@@ -1,4 +1,6 @@
-"""What a parameterised network leaves out, term by term: every matrix is its own plus noise, multiplied out.
+"""What a parameterised network leaves out, term by term.
+
+Every matrix is the parameterised one plus noise, and the product is multiplied out.
 
     logits = Σ_r W_L^r σ(Σ_s pre^s) + Σ_t S^t,                  s ⊆ {E, V, O, in},  r ⊆ {out, U},  t ⊆ {E, V, O, out, U}
 
@@ -108,7 +110,9 @@ def expand(network: Weights, simple: Weights) -> Expansion:
 
 
 def terms_of(network: Weights, simple: Weights) -> Iterator[tuple[str, tuple[str, ...], Logits]]:
-    """Every term as logits, [a, b, c]: part, matrices that are noise, values; they add up to the difference.
+    """Compute every term as logits, [a, b, c]; they add up to the difference.
+
+    A term has its part, the matrices that are noise, and values.
 
     Raises:
         BadConfig: as for `expand`.
@@ -152,7 +156,7 @@ def parts_of(network: Weights, simple: Weights) -> Parts:
 
 
 def check_pair(network: Weights, simple: Weights) -> None:
-    """BadConfig unless every matrix of one is that of the other plus noise, and the collapse is exact."""
+    """Raise BadConfig unless one network is the other plus noise, and the collapse is exact."""
     if (
         network.config != simple.config
         or network.config.no_collapse

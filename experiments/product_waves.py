@@ -1,7 +1,7 @@
-"""Product waves taken away from a hidden layer, or put into it, and what that does (registered/4_product_waves.md)."""
+"""Product waves taken away from a hidden layer, or put into it (registered/4_product_waves.md)."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -10,14 +10,15 @@ from quadlens.analysis.infinite_width.inputs import Inputs, inputs_of
 from quadlens.analysis.infinite_width.parts import Parts
 from quadlens.analysis.logits.algorithm import distance_irrelevance, published_triples
 from quadlens.network.activation import Activation, apply_activation
-from quadlens.network.task import task_by_name
+from quadlens.network.tables import FloatTables
+from quadlens.network.task import Task, task_by_name
 
 SIDES = ((1, 1), (1, -1), (-1, 1), (-1, -1))
 
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """A hidden layer as tables over all inputs: what the lens needs of one, with pre-activations that were changed."""
+    """A hidden layer as tables over all inputs, with pre-activations that were changed."""
 
     p: int
     activation: Activation
@@ -26,7 +27,7 @@ class Plane:
     all_skip: np.ndarray
 
     @property
-    def task(self):
+    def task(self) -> Task:
         """Addition."""
         return task_by_name("add", self.p)
 
@@ -56,6 +57,11 @@ class Plane:
         return self.all_skip[a]
 
 
+def layer_of(plane: Plane) -> FloatTables:
+    """Take the plane for a layer: the lens asks it for nothing else than the members above."""
+    return cast("FloatTables", plane)
+
+
 def plane_of(inputs: Inputs) -> Plane:
     """The layer of some inputs as tables."""
     skip = inputs.logits - inputs.sigma.apply(inputs.pre) @ inputs.W_L.T
@@ -63,7 +69,10 @@ def plane_of(inputs: Inputs) -> Plane:
 
 
 def product_part(plane: Plane, parts: Parts) -> np.ndarray:
-    """The waves e^{iw(±ka ± kb)} of every neuron in a cluster of frequency k, [a, b, neuron]; 0 for the others."""
+    """Compute the waves e^{iw(±ka ± kb)} of every neuron in a cluster of frequency k.
+
+    The array is [a, b, neuron], 0 for neurons in no cluster.
+    """
     n = plane.p
     found = np.zeros_like(plane.all_pre)
     turn = np.exp(2j * np.pi * np.outer(np.arange(n), np.arange(n)) / n)
@@ -81,7 +90,10 @@ def product_part(plane: Plane, parts: Parts) -> np.ndarray:
 
 
 def shared_products(parts: Parts) -> tuple[complex, complex]:
-    """Coefficients of e^{i(x_a + x_b)} and of e^{i(x_a - x_b)} in g over that of the sum waves, mean over clusters."""
+    """Average over clusters the coefficients of product waves in g over that of the sum waves.
+
+    They are those of e^{i(x_a + x_b)} and of e^{i(x_a - x_b)}.
+    """
     found = []
     for one in parts.readings:
         F, n, k = one.shared.F, parts.n, one.cluster.k
@@ -94,7 +106,10 @@ def shared_products(parts: Parts) -> tuple[complex, complex]:
 
 
 def added_products(plane: Plane, parts: Parts, both: tuple[complex, complex]) -> np.ndarray:
-    """ρ_i Re(f e^{i(x_a + x_b + 2φ_i)} + f' e^{i(x_a - x_b)}) for every neuron in a cluster, x_a = kwa."""
+    """Compute ρ_i Re(f e^{i(x_a + x_b + 2φ_i)} + f' e^{i(x_a - x_b)}) of neurons in clusters.
+
+    Here x_a = kwa.
+    """
     n = plane.p
     found = np.zeros_like(plane.all_pre)
     for one in parts.readings:
@@ -108,7 +123,9 @@ def added_products(plane: Plane, parts: Parts, both: tuple[complex, complex]) ->
 
 
 def wave_symmetricity(plane: Plane, parts: Parts) -> float:
-    """Mean cosine between the gradients of logit(a,b,c) by a's and by b's key waves, over Zhong et al.'s triples.
+    """Average the cosine between the gradients of logit(a,b,c) by a's and by b's key waves.
+
+    The mean is over Zhong et al.'s triples.
 
     Pre-activations are taken as polynomials in the coordinates (cos jwa, sin jwa), (cos jwb, sin
     jwb) for the key frequencies and their doubles: sum waves are linear in them, product waves of
@@ -117,7 +134,7 @@ def wave_symmetricity(plane: Plane, parts: Parts) -> float:
     n = plane.p
     triples = published_triples(n)
     a, b, c = triples.T
-    sigma = inputs_of(plane).sigma
+    sigma = inputs_of(layer_of(plane)).sigma
     through = sigma.derivative(plane.all_pre[a, b]) * plane.W_L[c]
     keys = parts.keys
     linear = sorted(set(keys) | {min(2 * k % n, -2 * k % n) for k in keys} - {0})
@@ -147,7 +164,7 @@ def wave_symmetricity(plane: Plane, parts: Parts) -> float:
 def measured(plane: Plane) -> dict[str, float | None]:
     """What is kept of a layer before and after."""
     n = plane.p
-    found, x = lens(plane), np.arange(n)
+    found, x = lens(layer_of(plane)), np.arange(n)
     logits = np.stack([plane.logits(a) for a in range(n)])
     right = np.add.outer(x, x) % n
     return {

@@ -21,6 +21,7 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,7 @@ def registered() -> list[Run]:
 
 
 def population() -> list[Run]:
-    """The 151 models of the shipped population, whose weights were not kept, as `--only 0` makes them again."""
+    """List the 151 models of the shipped population, which `--only 0` makes again."""
     return [Run(0, "paper", 59, 512, seed, LONG) for seed in range(151)]
 
 
@@ -201,7 +202,8 @@ def values_of(run: Run, study: Study) -> dict[str, Any]:
     if run.adds:
         more = plane.all_pre + added_products(plane, lens.parts, CLOCK_PRODUCTS)
         changed["added"] = guarded(lambda: measured(dataclasses.replace(plane, all_pre=more)))
-    explanation = guarded(lambda: study.explanation.to_dict())
+    # `study.explanation` may fail too, so it is read inside.
+    explanation = guarded(lambda: study.explanation.to_dict())  # noqa: PLW0108
     return {
         "evaluation": guarded(lambda: dataclasses.asdict(study.evaluation)),
         "explanation": {name: value for name, value in explanation.items() if name != "neurons"},
@@ -214,9 +216,7 @@ def values_of(run: Run, study: Study) -> dict[str, Any]:
         "swaps": guarded(lambda: [vars(one) for one in swap_activations(layer)]),
         "gates": guarded(lambda: gate_waves(layer)) if layer.gated else None,
         "planes": guarded(lambda: planes(study)),
-        "proofs": {
-            name: guarded(lambda name=name: proof(study, name)) for name in proof_names(run)
-        },
+        "proofs": {name: guarded(partial(proof, study, name)) for name in proof_names(run)},
         "appendix": guarded(lambda: appendix(study)) if run.experiment == 0 else None,
     }
 
@@ -229,7 +229,7 @@ def proof_names(run: Run) -> tuple[str, ...]:
 
 
 def appendix(study: Study) -> dict[str, Any]:
-    """The paper's last appendix: the network of few numbers by ingredients, and what can be proved of what is left."""
+    """Measure the paper's last appendix: few numbers by ingredients, and bounds on the rest."""
     small = parameterise(study.anatomy)
     rows = []
     for row in term_bounds(study.model, small.model):
@@ -284,7 +284,7 @@ def gate_waves(layer: FloatTables) -> list[dict[str, Any]]:
 
 
 def planes(study: Study) -> dict[str, Any]:
-    """Singular values of the two columns, cos and sin, of each key frequency and its double in W_E and W_U."""
+    """Measure planes in W_E and W_U: singular values of cos and sin of each key and its double."""
     tensors, p = study.model.tensors, study.config.p
     x = 2 * np.pi * np.arange(p) / p
     found: dict[str, Any] = {"weights": int(sum(array.size for array in tensors.values()))}
@@ -303,7 +303,7 @@ def planes(study: Study) -> dict[str, Any]:
 
 
 def neurons_of(study: Study) -> pa.Table:
-    """A row per neuron: what it reads and writes at its cluster's frequency; 0 where it is in none."""
+    """Make a row per neuron: what it reads and writes at its cluster's frequency, or 0."""
     inputs = inputs_of(study.anatomy.layer)
     spectrum = plane_spectrum(inputs.pre, inputs.W_L)
     d, n = inputs.W_L.shape[1], inputs.n
@@ -331,10 +331,10 @@ def neurons_of(study: Study) -> pa.Table:
             mirrored = other > n // 2
             found = spectrum.written[n - other if mirrored else other, i]
             waves[f"written_{name}"][i] = found.conj() if mirrored else found
-    for one in study.anatomy.clusters if study.once(no_waves) is None else ():
-        columns["explained_k"][one.neurons] = one.k
+    for explained in study.anatomy.clusters if study.once(no_waves) is None else ():
+        columns["explained_k"][explained.neurons] = explained.k
         for name in ("rho", "phi", "omega", "psi"):
-            exact[f"explained_{name}"][one.neurons] = getattr(one, name)
+            exact[f"explained_{name}"][explained.neurons] = getattr(explained, name)
     columns |= {name: values.astype(np.float32) for name, values in exact.items()}
     columns |= {"constant": rounded(spectrum.at(0, 0).real), "energy": rounded(spectrum.energy)}
     for name, values in waves.items():
@@ -406,7 +406,7 @@ def prove_again(run: Run, keep: Path) -> Path:
         read(DATA / f"{run.name}.parquet").values,
     )
     study = study_of(model_of(run, keep)[0])
-    proofs = {name: guarded(lambda name=name: proof(study, name)) for name in proof_names(run)}
+    proofs = {name: guarded(partial(proof, study, name)) for name in proof_names(run)}
     if any(
         proofs[name].get("model_sha256") != one.get("model_sha256")
         for name, one in values["proofs"].items()
