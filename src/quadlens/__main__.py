@@ -6,17 +6,19 @@ import signal
 
 
 def _stop_at_once(number: int, frame: object) -> None:
-    """Ctrl-C while libraries load or the process ends: there is nothing to save and nobody to catch an exception."""
+    """End on Ctrl-C while libraries load or the process ends, when there is nothing to save."""
     os.write(2, b"stopped\n")
     os._exit(130)
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C is not a stack trace at any moment, so the handler comes before all imports."""
+    """Run the command line.
+
+    The handler comes before all imports, so that Ctrl-C is not a stack trace at any moment.
+    """
     signal.signal(signal.SIGINT, _stop_at_once)
-    gc.set_threshold(
-        50_000, 20, 50
-    )  # what libraries make while they load stays: to look through it again takes time
+    # What libraries make while they load stays; looking through it again takes time.
+    gc.set_threshold(50_000, 20, 50)
     from quadlens.cli.main import main as command_line
 
     try:

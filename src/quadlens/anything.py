@@ -1,4 +1,4 @@
-"""A study of anything that stands for a network; the door alone calls this (`quadlens.base.door`)."""
+"""Make a study of anything that stands for a network; the door alone calls this."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +24,7 @@ def study(
     p: int | None = None,
     task: "TaskLike | None" = None,
 ) -> Study:
-    """Everything about one model, each thing computed when it is first asked for, and only once.
+    """Hold everything about one model, each part computed once, when it is first asked for.
 
     Pass it to the other verbs and to `quadlens.figures`: they share what is computed.
 
@@ -65,9 +65,10 @@ def study(
 
 
 def study_of(model: Any, name: str | None = None) -> Study:
-    """A study of anything that stands for a model: a study, a model, an anatomy, a training result, a path, a name.
+    """Make a study of anything that stands for a model.
 
-    What was read of TransformerLens' own object is printed: its default feed is nobody's word.
+    That is a study, a model, an anatomy, a training result, a path, or the name of a bundled model.
+    What was read of TransformerLens' own object is printed, as nobody chose which tokens it is fed.
 
     Raises:
         WrongArgument: for anything else; the message says what to pass.
@@ -95,14 +96,14 @@ def study_of(model: Any, name: str | None = None) -> Study:
 
 
 def read(file: Path, activation: str | None = None) -> Weights:
-    """The network in another program's checkpoint."""
+    """Read the network in another program's checkpoint."""
     from quadlens.readers.registry import hints_of, import_file
 
     return import_file(file, "auto", hints_of(activation=activation)).model
 
 
 def _parts_in(model: Any) -> dict[Any, Any]:
-    """What has been computed already of an anatomy."""
+    """Return the parts of a study that an anatomy has computed already."""
     from quadlens.analysis.spectrum.anatomy import Anatomy
     from quadlens.analysis.spectrum.of_study import study_anatomy
 
@@ -110,18 +111,19 @@ def _parts_in(model: Any) -> dict[Any, Any]:
 
 
 def _what_to_pass(model: object) -> str:
-    """A sentence for somebody who passed something else."""
+    """Say what to pass instead of this."""
     kind = kind_of(model)
     expected = (
         "expected a model, a study, a path to a quadlens file, or the name of a bundled model"
     )
     if isinstance(model, dict):
         return (
-            f"got a dict; {expected}: a state dict of TransformerLens goes with its config, as quadlens.study(state, "
-            "config=…); any other to quadlens.from_state_dict(state, …)"
+            f"got a dict; {expected}: a state dict of TransformerLens goes with its config, as "
+            "quadlens.study(state, config=…); any other to quadlens.from_state_dict(state, …)"
         )
     if hasattr(model, "state_dict"):
-        return f"got {kind} with a state_dict; {expected}: quadlens.from_module(module, inputs=…) makes one"
+        maker = "quadlens.from_module(module, inputs=…)"
+        return f"got {kind} with a state_dict; {expected}: {maker} makes one"
     if isinstance(model, Tables):
         return f"got the collapsed model, which has no weights to prove anything about; {expected}"
     return f"got {kind}; {expected}"

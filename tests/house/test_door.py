@@ -15,6 +15,7 @@ import pytest
 
 import quadlens
 from quadlens.analysis.spectrum import Anatomy
+from quadlens.base.door import DOOR
 from quadlens.base.errors import WrongArgument
 from quadlens.network import Weights
 
@@ -52,7 +53,7 @@ def test_the_door_shows_verbs_values_figures_and_nothing_else() -> None:
     text = pydoc.plain(pydoc.render_doc(quadlens))
     assert all(f"    {name}(" in text for name in VERBS)
     with pytest.raises(AttributeError, match="it has BadConfig, "):
-        _ = quadlens.nothing
+        _ = quadlens.nothing  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("name", VERBS)
@@ -204,10 +205,7 @@ def test_showing_a_study_computes_nothing() -> None:
     assert "nothing yet" in repr(fresh)
     fresh._repr_html_()
     assert not [
-        name
-        for name in fresh.__dir__()
-        if name in quadlens.base.door.DOOR.parts
-        and quadlens.base.door.DOOR.part_named(name) in fresh
+        name for name in fresh.__dir__() if name in DOOR.parts and DOOR.part_named(name) in fresh
     ]
     assert set(vars(fresh.anatomy)) == {"model"}
 

@@ -9,6 +9,7 @@ import pytest
 from tools.reach import SOURCE, closure, graph_of, imported
 
 import quadlens
+from quadlens.base.door import DOOR
 from quadlens.show.figures.registry import FIGURES
 
 GRAPH = graph_of()
@@ -74,7 +75,7 @@ def test_only_the_door_imports_by_name() -> None:
 
 def test_nobody_inside_uses_the_names_that_are_for_users() -> None:
     """A part is `study.once(part_of)`: `study.part` would hide what is reached."""
-    names = quadlens.base.door.DOOR.parts.keys() | quadlens.base.door.DOOR.methods.keys()
+    names = DOOR.parts.keys() | DOOR.methods.keys()
     used = [
         f"{name}:{node.lineno} {node.value.id}.{node.attr}"
         for name, tree in trees().items()
@@ -106,8 +107,8 @@ def test_every_part_has_its_function_and_its_type() -> None:
     typed = Named.__annotations__.keys() | {
         name for name in vars(Named) if not name.startswith("_")
     }
-    assert typed == quadlens.base.door.DOOR.parts.keys() | quadlens.base.door.DOOR.methods.keys()
-    assert all(callable(quadlens.base.door.DOOR.part_named(name)) for name in typed)
+    assert typed == DOOR.parts.keys() | DOOR.methods.keys()
+    assert all(callable(DOOR.part_named(name)) for name in typed)
 
 
 LOADED = """
