@@ -18,7 +18,10 @@ from quadlens_checker.verdict import CheckReport, check_here
 # Seconds between two words on how long a check has taken.
 PROGRESS_SECONDS = 1.0
 # Nothing but the standard library and this package, from where it lies now: a folder or an archive.
-START = "import sys; sys.path.insert(0, sys.argv[1]); from quadlens_checker.guard import work; work(*sys.argv[2:])"
+START = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from quadlens_checker.guard "
+    "import work; work(*sys.argv[2:])"
+)
 
 
 def check(

@@ -37,7 +37,10 @@ def task_words(task: Any) -> str:
         stop += ", or the digit 0" if task.get("stop") == "zero" else ""
         return f"adding two numbers of {size} digits in base {base} (the answer: {answer}{stop})"
     if kind == "cumsum-sign":
-        return f"the sign of every running sum of {size} numbers from -{task['largest']} to {task['largest']}"
+        return (
+            f"the sign of every running sum of {size} numbers from "
+            f"-{task['largest']} to {task['largest']}"
+        )
     if kind == "max":
         return f"the largest of {size} tokens out of {task['tokens']}"
     return f"the task {task['name']}"
@@ -52,7 +55,10 @@ def statement(
     version: int = VERSIONS[-1],
 ) -> str:
     """The claims in words, the margin rounded down."""
-    words = f"{'all' if most == 0 else f'at least {inputs - most:,} of the'} {inputs:,} inputs of {task_words(task)}"
+    words = (
+        f"{'all' if most == 0 else f'at least {inputs - most:,} of the'} {inputs:,} "
+        f"inputs of {task_words(task)}"
+    )
     text = f"Of {task_words(task)}: none of the {inputs:,} inputs is proved right."
     if margin is not None:
         billionths, inverse = margin * 10**9 // 1, -(-margin.denominator // margin.numerator)
@@ -61,7 +67,10 @@ def statement(
         # them.
         rounded = decimals if billionths or version < 4 else f"2^-{(inverse - 1).bit_length()}"
         text = f"On {words}, in real arithmetic on the stored weights, greedy decoding is right: "
-        text += f"at every step the logit of a right token exceeds that of {EXCEEDED[version]}, by at least "
+        text += (
+            "at every step the logit of a right token exceeds that of "
+            f"{EXCEEDED[version]}, by at least "
+        )
         text += f"{rounded}."
     if most == 0:
         return text
@@ -80,8 +89,10 @@ def check_words(task: Automaton, version: int) -> None:
     several = [number for number, step in enumerate(task.steps) if not one_right_token(task, step)]
     require(
         version > 3 or not several,
-        f"step {several[0] if several else 0} has several right tokens, and version 3 says that one of them exceeds "
-        "every other token, which is not proved; `quadlens certify MODEL -o CERT` writes a certificate of version 4",
+        f"step {several[0] if several else 0} has several right tokens, and version 3 says "
+        "that one of them exceeds "
+        "every other token, which is not proved; `quadlens certify MODEL -o CERT` "
+        "writes a certificate of version 4",
     )
 
 

@@ -213,7 +213,8 @@ def check_task(task: Task, value: Any, answers: Any, clock: Clock) -> None:
     else:
         require(
             derived,
-            "the certificate lacks the table of answers, which does not follow from the task's name",
+            "the certificate lacks the table of answers, which does not "
+            "follow from the task's name",
         )
     if known is not None and known != task.answers:
         require(

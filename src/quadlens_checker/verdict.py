@@ -45,9 +45,12 @@ STRATEGIES: Mapping[str, tuple[Reader, Prover]] = {
 MOMENTS_BY_ARCS: tuple[Reader, Prover] = collapse, by_moments
 MAX_REASON_LENGTH = 2000  # a reason may quote the file
 FLOAT32_EXECUTION = (  # what the theorem about float32 is about, as the statement of version 3 has it
-    "execution in IEEE binary32, rounded to nearest, with gradual underflow (of operands too), weights first rounded "
-    "to it, layer after layer as stored, each entry of a product of matrices being a sum of products in any order, "
-    "fused or not; no Strassen, no TF32 or bfloat16 inputs or accumulation, no layers multiplied out"
+    "execution in IEEE binary32, rounded to nearest, with gradual underflow (of operands "
+    "too), weights first rounded "
+    "to it, layer after layer as stored, each entry of a product of matrices being a "
+    "sum of products in any order, "
+    "fused or not; no Strassen, no TF32 or bfloat16 inputs or "
+    "accumulation, no layers multiplied out"
 )
 
 
@@ -99,7 +102,10 @@ class CheckReport:
         flops, collapse, brute = (
             f"{self.cost[name]:,}" for name in ("flops", "collapse_flops", "brute_force_flops")
         )
-        return f"Cost, not checked: {flops} operations beyond {collapse} to multiply out; brute force {brute}."
+        return (
+            f"Cost, not checked: {flops} operations beyond {collapse} to "
+            f"multiply out; brute force {brute}."
+        )
 
     @property
     def exit_code(self) -> int:
@@ -115,7 +121,10 @@ class CheckReport:
 
     def _repr_html_(self) -> str:
         """Verdict and statement, for a notebook."""
-        return f"<p><b>{self.verdict}</b> ({self.seconds:.1f} s): {html.escape(self.statement or self.reason)}</p>"
+        return (
+            f"<p><b>{self.verdict}</b> ({self.seconds:.1f} s): "
+            f"{html.escape(self.statement or self.reason)}</p>"
+        )
 
 
 def statement(
@@ -131,7 +140,10 @@ def statement(
     def decimals(billionths: int) -> str:
         return f"{billionths // 10**9}.{billionths % 10**9:09d}"
 
-    some = f"For {certified} of the {p * p} pairs a, b in 0…{p - 1} (all but those listed as uncertified)"
+    some = (
+        f"For {certified} of the {p * p} pairs a, b in 0…{p - 1} (all but "
+        "those listed as uncertified)"
+    )
     which = some if certified < p * p else f"For all a, b in 0…{p - 1}"
     text = f"{which}, in real arithmetic on the stored weights, the logit of {operation} "
     text += f"exceeds that of every other answer, by at least {decimals(margin * 10**9 // 1)}"
@@ -148,7 +160,10 @@ def statement(
         return (
             f"{text} Float32 execution in any order changes no logit by more than {change}, {so}."
         )
-    return f"{text} Float32 execution changes no logit by more than {change}, {so}: {FLOAT32_EXECUTION}."
+    return (
+        f"{text} Float32 execution changes no logit by more than {change}, "
+        f"{so}: {FLOAT32_EXECUTION}."
+    )
 
 
 def float32_reason(certificate: Any) -> str | None:
@@ -164,7 +179,10 @@ def float32_reason(certificate: Any) -> str | None:
         return "no standard says how exactly e^x is computed, so that nothing is known of softmax"
     if about["activation"] not in ("relu", "abs"):
         return f"the bound is for relu and abs, and this model has {about['activation']}"
-    return "no bound is claimed; there is none for several layers or norms, or weights that float32 could overflow with"
+    return (
+        "no bound is claimed; there is none for several layers or norms, or weights "
+        "that float32 could overflow with"
+    )
 
 
 def verify(certificate: Any, content: bytes, clock: Clock) -> None:

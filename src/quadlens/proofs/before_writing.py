@@ -1,4 +1,4 @@
-"""What is written as a certificate is what the checker accepts: its own stages are run before a file is written."""
+"""Run the checker's first stages on a certificate before its file is written."""
 
 import hashlib
 import json
@@ -30,10 +30,12 @@ def check_before_writing(
     verdict, reason = DOOR.checker().check_before_writing(text, model, SECONDS, LEAVES)
     if verdict == "REJECTED":
         raise BadConfig(
-            f"{certificate['verdict']}, but no certificate is written, for the checker rejects it: {reason}; "
+            f"{certificate['verdict']}, but no certificate is written, for the "
+            f"checker rejects it: {reason}; "
             "run without -o to see the proof"
         )
     if verdict != "VERIFIED":
         tell(
-            f"the certificate is not checked in full before it is written ({reason}); `quadlens check` does it"
+            "the certificate is not checked in full before it is written "
+            f"({reason}); `quadlens check` does it"
         )

@@ -1,4 +1,4 @@
-"""The proved checker: a program that Coq proved sound, extracted to OCaml (`proved/`, docs/trust.md), run from here."""
+"""Run the proved checker: a program that Coq proved sound, extracted to OCaml (`proved/`)."""
 
 import shutil
 import subprocess
@@ -29,7 +29,8 @@ def program() -> Path:
     place = str(built) if built.is_file() else shutil.which(PROGRAM)
     if place is None:
         raise BadConfig(
-            f"there is no program {PROGRAM}; run `make proved` in quadlens' repository (as root on Debian it installs "
+            f"there is no program {PROGRAM}; run `make proved` in quadlens' repository (as "
+            "root on Debian it installs "
             "Coq, OCaml and zarith), or check with proved=False",
             settings=("proved",),
         )
@@ -43,7 +44,7 @@ def check_proved(
     max_bytes: int = limits.DEFAULT_MEMORY_BYTES,
     progress: Callable[[str], None] | None = None,
 ) -> CheckReport:
-    """Check the certificate in one file against the model in another with the proved checker, within these limits.
+    """Check the certificate in one file against the model in another with the proved checker.
 
     `progress` is called about once a second with how long the check has taken.
 
@@ -105,7 +106,9 @@ def check_proved(
 
 
 def claims_of(read: list[str], ended: int) -> dict[str, Any] | None:
-    """Return what the program prints before its verdict; None where that does not fit its exit code.
+    """Return what the program prints before its verdict.
+
+    It is None where that does not fit its exit code.
 
     What it quotes of a file stands further above: nothing there can be taken for these lines.
     """
@@ -135,7 +138,9 @@ def is_about_sequences(certificate_path: str) -> bool:
 
 
 def name_problem(certificate_path: str, model_path: str) -> str | None:
-    """Why a task is not what it is called: the theorem is about the table in the file, whatever its name.
+    """Say why a task is not what it is called; None where it is.
+
+    The theorem is about the table in the file, whatever its name.
 
     Groups are not in the proved checker, so that their names are looked at as the Python checker
     does it.

@@ -1,4 +1,4 @@
-"""From the collapsed model to a theorem about the whole model, with a certificate that others can check."""
+"""From the collapsed model to a theorem about the model, with a certificate to check."""
 
 from quadlens.proofs.pairs.certificate import Certificate
 from quadlens.proofs.pairs.produce import STRATEGIES, Prover, best_certificate, certify

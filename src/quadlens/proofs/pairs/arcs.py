@@ -57,17 +57,21 @@ def arcs_operations(p: int, d_mlp: int, ends: int, mispredicted: int) -> int:
 
 
 def has_arcs(config: Config) -> bool:
-    """Whether signs are all that is to be known of the neurons: constant attention, and σ piecewise linear."""
+    """Say whether the neurons' signs suffice: constant attention, piecewise linear σ."""
     return config.activation in PIECEWISE_LINEAR and is_exact(config)
 
 
 @dataclass(frozen=True)
 class ArcsStrategy:
-    """Exact, for every piecewise linear model, at a fraction of brute force's cost when neurons form clusters."""
+    """The strategy `arcs`: exact for every piecewise linear model.
+
+    It costs a fraction of brute force where neurons form clusters.
+    """
 
     facts: ClassVar = StrategyFacts(
         name="arcs",
-        description="Proves exactly what brute force proves, by running sums over arcs of active neurons.",
+        description="Proves exactly what brute force proves, by running sums over "
+        "arcs of active neurons.",
         activations=PIECEWISE_LINEAR,
         mark=Mark("D", "exact"),
         exact=True,
@@ -87,7 +91,8 @@ class ArcsStrategy:
             return nothing_proved(
                 name,
                 config.p,
-                f"{name} needs constant attention and a piecewise linear activation (relu, abs); this model's {why}: "
+                f"{name} needs constant attention and a piecewise linear activation (relu, "
+                f"abs); this model's {why}: "
                 "use the strategy brute or moments",
             )
         groups = neuron_groups(anatomy)
@@ -97,7 +102,10 @@ class ArcsStrategy:
 
 
 def neuron_groups(anatomy: Anatomy) -> tuple[Group, ...]:
-    """An order of the neurons in which the active ones form few arcs: by frequency, or by signs where there is none."""
+    """Order the neurons so that the active ones form few arcs.
+
+    The order is by frequency, or by signs where there are no frequencies.
+    """
     if anatomy.config.task.cyclic is not None:
         return group_by_frequency(anatomy.spectra.input)
     layer = anatomy.layer

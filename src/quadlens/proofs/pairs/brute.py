@@ -36,12 +36,15 @@ def brute_force_operations(p: int, d_mlp: int) -> int:
 
 
 def is_exact(config: Config) -> bool:
-    """Whether every logit is rational: constant attention, and an activation that is a polynomial or has a kink."""
+    """Say whether every logit is rational.
+
+    It is for constant attention with an activation that is a polynomial or has a kink.
+    """
     return config.softmax is None and NONLINEARITIES[config.activation].exact is not None
 
 
 def brute_force_cost(config: Config) -> int:
-    """What `brute` counts for a model of this kind, beyond its tables."""
+    """Return what `brute` costs for a model of this kind, beyond its tables."""
     return (
         brute_force_operations(config.p, config.d_mlp)
         if is_exact(config)
@@ -81,7 +84,10 @@ class Brute:
 
 
 def all_answers(exact: Tables[Dyadic]) -> tuple[ExactAnswers, int]:
-    """Margins of all p² inputs from all p³ logits, and how many a were reached in time; the margins of others are 0."""
+    """Return the margins of all p² inputs and how many a were reached in time.
+
+    They follow from all p³ logits. The margins of the other inputs are 0.
+    """
     model = in_integers(exact)
     b, rows = np.arange(model.p), []
     for a in range(model.p):

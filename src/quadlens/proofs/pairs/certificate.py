@@ -1,4 +1,7 @@
-"""The certificate: one JSON file, deterministic bytes, everything a checker needs beside the model file."""
+"""The certificate: one JSON file with all that a checker needs beside the model file.
+
+Its bytes are deterministic.
+"""
 
 import json
 from collections.abc import Callable
@@ -54,12 +57,10 @@ class Certificate(Displayed):
 
     @property
     def p(self) -> int:
-        """Number of elements."""
         return self.config.p
 
     @property
     def d_mlp(self) -> int:
-        """Number of neurons."""
         return self.config.d_mlp
 
     @property
@@ -80,17 +81,20 @@ class Certificate(Displayed):
 
     @property
     def total_flops(self) -> int:
-        """What the proof costs with the collapse it needs."""
+        """Return what the proof costs with the collapse that it needs."""
         return self.proof.operations + self.collapse_flops
 
     @property
     def cost_share(self) -> float:
-        """What the proof costs over what brute force costs, the collapse on both sides."""
+        """Return the proof's cost over that of brute force, both with their collapse."""
         return self.total_flops / (self.brute_force_flops + self.brute_force_collapse_flops)
 
     @property
     def cost_share_beyond_collapse(self) -> float:
-        """The same without the full collapse on either side; a small collapse of a strategy's own is in its cost."""
+        """Return the same share without the full collapse on either side.
+
+        A small collapse of a strategy's own is part of its cost.
+        """
         return self.proof.operations / self.brute_force_flops
 
     @cached_property
@@ -110,14 +114,20 @@ class Certificate(Displayed):
         if known is not None:
             return known
         if self.proof.hints is None:
-            return f"the checker has no theorem to follow this proof of strategy {self.proof.strategy} by"
+            return (
+                "the checker has no theorem to follow this proof of strategy "
+                f"{self.proof.strategy} by"
+            )
         content = self.to_bytes()
         if len(content) > limits.MAX_CERTIFICATE_BYTES:
             largest = f"{limits.MAX_CERTIFICATE_BYTES:,} bytes"
             return f"its file would be larger than {largest}, which is all the checker reads"
         for mark, most in limits.MAX_JSON_MARKS.items():
             if content.count(mark.encode()) > most:
-                return f"its file would have more than {most:,} times {mark}, which is all the checker reads"
+                return (
+                    f"its file would have more than {most:,} times {mark}, which "
+                    "is all the checker reads"
+                )
         return None
 
     @property
@@ -132,7 +142,7 @@ class Certificate(Displayed):
 
     @property
     def statement(self) -> str:
-        """What is proved, in words; decimals are rounded to the safe side."""
+        """State what is proved, in words; decimals are rounded to the safe side."""
         inputs, proved = self.p**2, self.certified_inputs
         margin, error = self.proof.margin, self.float32.error
         if margin is None:
@@ -140,17 +150,20 @@ class Certificate(Displayed):
         which = (
             f"For all a, b in 0…{self.p - 1}"
             if proved == inputs
-            else f"For {proved} of the {inputs} pairs a, b in 0…{self.p - 1} (all but those listed as uncertified)"
+            else f"For {proved} of the {inputs} pairs a, b in 0…{self.p - 1} (all but "
+            "those listed as uncertified)"
         )
         real = (
-            f"{which}, in real arithmetic on the stored weights, the logit of {operation(self.config.task)} "
+            f"{which}, in real arithmetic on the stored weights, the logit of "
+            f"{operation(self.config.task)} "
             f"exceeds that of every other answer, by at least {at_least(margin, 9)}."
         )
         if error is None or not self.float32_certified:
             return real
         return (
             f"{real} Float32 execution changes no logit by more than {at_most(error, 9)}, "
-            f"so {'the' if proved == inputs else 'their'} answers are the same: {FLOAT32_EXECUTION}."
+            f"so {'the' if proved == inputs else 'their'} answers are the "
+            f"same: {FLOAT32_EXECUTION}."
         )
 
     def _facts(self) -> dict[str, object]:
@@ -217,7 +230,9 @@ class Certificate(Displayed):
         tell: Callable[[str], None] = lambda _: None,
         model: bytes | None = None,
     ) -> None:
-        """Write the file, whole or not at all, once the checker's first stage, and a short proof, is passed.
+        """Write the certificate, whole or not at all, once the checker accepts its first stage.
+
+        A short proof is checked in full before.
 
         Args:
             path: Where.
@@ -240,7 +255,10 @@ class Certificate(Displayed):
 
     @cached_property
     def is_written(self) -> bool:
-        """Whether a report has its file: of one layer without norms the producer knows that the checker follows."""
+        """Say whether a report contains the certificate's file.
+
+        For one layer without norms the prover knows that the checker follows.
+        """
         if not self.checkable or self.config.no_tables is None:
             return self.checkable
         try:
@@ -253,13 +271,14 @@ class Certificate(Displayed):
         """Refuse a proof that the checker has no theorem or no room for."""
         if self.obstacle:
             raise BadConfig(
-                f"{self.verdict}: {self.certified_inputs} of {self.p**2} inputs are proved, but no certificate is "
+                f"{self.verdict}: {self.certified_inputs} of {self.p**2} inputs are "
+                "proved, but no certificate is "
                 f"written: {self.obstacle}; run without -o to see the proof"
             )
 
 
 def operation(task: Task) -> str:
-    """What is asked, as the statement has it; a table is named by its hash, since nobody could read it out."""
+    """Name the operation as the statement does; a table is named by its hash."""
     if task.by_formula:
         units = (
             " (element i being the residue i + 1)" if task.name in ("multiply", "divide") else ""
@@ -286,7 +305,7 @@ def rational(x: Fraction | None) -> str | None:
 
 
 def summary(certificate: Certificate) -> dict[str, Any]:
-    """The JSON of `quadlens certify`, each a plain number; lower bounds are rounded down and upper bounds up."""
+    """Return the JSON of `quadlens certify`: plain numbers, bounds rounded to the safe side."""
     proof = certificate.proof
     return {
         "verdict": certificate.verdict,

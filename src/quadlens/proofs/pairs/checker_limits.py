@@ -21,13 +21,22 @@ from quadlens_checker import limits
 
 
 def model_obstacle(model: Weights, facts: StrategyFacts) -> str | None:
-    """Why no proof of this model by this strategy can have a certificate, as far as it is known before the proof."""
+    """Say why no proof of this model by this strategy can have a certificate.
+
+    It says what is known before the proof; None where nothing stands in the way.
+    """
     if not facts.has_certificate:
-        return "the checker does not know its theorem; prove it without a certificate, or by the strategy auto"
+        return (
+            "the checker does not know its theorem; prove it without a "
+            "certificate, or by the strategy auto"
+        )
     size = sum(array.nbytes for array in model.tensors.values())
     unknown = unknown_model(model.config)
     if unknown is None and size > limits.MAX_MODEL_BYTES:
-        unknown = f"the checker reads models of up to {limits.MAX_MODEL_BYTES:,} bytes, and this one has {size:,}"
+        unknown = (
+            f"the checker reads models of up to {limits.MAX_MODEL_BYTES:,} "
+            f"bytes, and this one has {size:,}"
+        )
     if unknown is not None:
         return f"{unknown}; prove it without a certificate"
     return None
@@ -41,7 +50,10 @@ def unknown_model(config: Config) -> str | None:
     if p > most:
         return f"the checker takes p up to {most}, and this model has p = {p}"
     if activation not in limits.ACTIVATIONS:
-        return f"the checker knows the activations {', '.join(limits.ACTIVATIONS)}, and this model has {activation}"
+        return (
+            f"the checker knows the activations {', '.join(limits.ACTIVATIONS)}, and "
+            f"this model has {activation}"
+        )
     return None
 
 
@@ -51,13 +63,17 @@ def too_long(name: str, number: Fraction | None) -> str | None:
     if digits <= limits.MAX_RATIONAL_LENGTH:
         return None
     return (
-        f"the {name} has some {digits:,} digits when it is written out exactly, and the checker reads "
+        f"the {name} has some {digits:,} digits when it is written out "
+        "exactly, and the checker reads "
         f"{limits.MAX_RATIONAL_LENGTH:,}: weights of so different sizes are beyond it"
     )
 
 
 def _digits(n: int) -> int:
-    """Decimal digits of n > 0, at most one too many: Python refuses to print very long integers, so none is printed."""
+    """Count the decimal digits of n > 0, at most one too many, without printing n.
+
+    Python refuses to print very long integers.
+    """
     return n.bit_length() * 30103 // 100000 + 1
 
 
@@ -69,7 +85,10 @@ def score_obstacle(exact: Tables[Dyadic]) -> str | None:
     )
     if scores < 1 << limits.SCORE_BITS:
         return None
-    return f"the checker takes attention scores below 2^{limits.SCORE_BITS}, and this model has larger ones"
+    return (
+        f"the checker takes attention scores below 2^{limits.SCORE_BITS}, and "
+        "this model has larger ones"
+    )
 
 
 @dataclass(frozen=True)
@@ -142,7 +161,10 @@ def checker_error(model: Weights, exact: Tables[Dyadic]) -> CheckerError:
 def _as_in_the_checker(
     model: Weights, exact: Tables[Dyadic]
 ) -> tuple[Dyadic, list[tuple[Dyadic, Dyadic]]]:
-    """U_b, and U and S of each head and position: with the value biases, which the tables have once, in U_b."""
+    """Return U_b, and U and S of each head and position, as the checker has them.
+
+    The value biases, which the tables have once, are in U_b.
+    """
     U_b, gates = exact.U_b, []
     if not exact.gated:
         return U_b, []

@@ -1,4 +1,4 @@
-"""`brute` for networks of several layers or with norms: every logit by an enclosed forward pass in float64.
+"""`brute` for several layers or norms: an enclosed forward pass in float64.
 
 Theorem. Each step of the forward pass (`model/forward.py`) is done on enclosures (`enclosed.py`): a
 middle and a radius that holds all rounding and what the radii before it do, so that the true logits
@@ -56,7 +56,10 @@ LEAST, MOST = -690.0, 690.0
 
 
 def prove_deep(model: Weights) -> Proof:
-    """Every logit of every input, one a at a time; where that leaves one out, again with errors of whole rows."""
+    """Prove every logit of every input, one a at a time.
+
+    Where that leaves one out, it is tried again with errors of whole rows.
+    """
     from quadlens.proofs.pairs.euclidean import EUCLIDEAN
 
     task, n = model.config.task, model.config.p
@@ -91,7 +94,10 @@ def prove_deep(model: Weights) -> Proof:
     claims, obstacle = Claims.of(margins, SMALLEST_SLACK, room), None
     certified = claims.certified
     if not claims.followed and certified.any():
-        obstacle = f"the checker's own enclosure can lose {bound(room)} here, and some margin is not larger"
+        obstacle = (
+            f"the checker's own enclosure can lose {bound(room)} here, and "
+            "some margin is not larger"
+        )
     wrong = ~certified & (leader >= 0)
     left, shown_wrong = int((~certified).sum()), int(wrong.sum())
     return Proof(
@@ -115,7 +121,7 @@ def _take(
     margins: Float[np.ndarray, " n"],
     leader: Int[np.ndarray, " n"],
 ) -> None:
-    """Raise the margins to what these enclosures show, and note wrong answers that they show to lead."""
+    """Raise the margins to what the enclosures show, and note wrong answers that lead."""
     if not logits.finite:
         return
     np.maximum(margins, _lead(logits, right), out=margins)
@@ -125,11 +131,17 @@ def _take(
 
 
 def _reason(inputs: int, left: int, wrong: int, beyond: int) -> str | None:
-    """What to say when some input is not proved; `beyond` have the same a as one whose numbers float64 cannot hold."""
+    """Say why some input is not proved.
+
+    `beyond` inputs have the same a as one whose numbers float64 cannot hold.
+    """
     if not left:
         return None
     words = f"{left} of {inputs} inputs are not proved, of which {proved_wrong(wrong)}"
-    overflow = f"; numbers on the way to the logits of {beyond} of them are beyond float64: scale the weights down"
+    overflow = (
+        f"; numbers on the way to the logits of {beyond} of them are beyond "
+        "float64: scale the weights down"
+    )
     return words + (overflow if beyond else "")
 
 
@@ -142,7 +154,9 @@ def _lead(logits: Enclosed, answers: Int[np.ndarray, " n"]) -> Float[np.ndarray,
 
 
 def deep_operations(config: Config) -> int:
-    """What the forward pass over all n² inputs counts: products and sums; σ and e^x at their price; n³ comparisons.
+    """Count the operations of the forward pass over all n² inputs.
+
+    Products and sums count one each, σ and e^x their price; there are n³ comparisons.
 
     A norm of d numbers counts 8 d + 4: the mean taken off, squares added up, the factor, weight and
     bias.
@@ -216,7 +230,10 @@ def exponential(x: Enclosed) -> Enclosed:
 
 
 class Enclosures:
-    """Arithmetic on enclosures; every method returns enclosures of what it would give on the true values."""
+    """Arithmetic on enclosures.
+
+    Every method returns enclosures of its result on the true values.
+    """
 
     def of(self, floats: Array) -> Enclosed:
         """Floats as they are."""
@@ -227,13 +244,11 @@ class Enclosures:
         return x * Enclosed.exactly(np.full((1, 1), factor))
 
     def repeated(self, x: Enclosed, rows: int) -> Enclosed:
-        """One row, repeated."""
         return Enclosed(
             *(np.broadcast_to(part, (rows, x.shape[-1])) for part in (x.middle, x.radius))
         )
 
     def transposed(self, x: Enclosed) -> Enclosed:
-        """The transpose."""
         return Enclosed(x.middle.T, x.radius.T)
 
     def diagonal(self, x: Enclosed, along_a: bool) -> Enclosed:
@@ -263,7 +278,7 @@ class Enclosures:
         return shares
 
     def inner(self, x: Enclosed, y: Enclosed, divisor: float) -> Enclosed:
-        """Of each row, Σ x y / divisor."""
+        """Return Σ x y / divisor of each row."""
         return (x * y).sum(axis=1) / Enclosed.exactly(np.full((1, 1), divisor))
 
     def inverse_root(self, x: Enclosed) -> Enclosed:

@@ -1,4 +1,6 @@
-"""`brute` and `moments` in float64 with a proved error: for softmax, and for activations that are not rational.
+"""`brute` and `moments` in float64 with a proved error, for any attention and activation.
+
+They serve softmax, and activations that are not rational.
 
 With the hidden layer σ̄(pre̅) of `float_layer.py`, |σ̄(pre̅_i) - σ(pre_i)| ≤ η_i and both at most
 A_i:
@@ -93,7 +95,7 @@ SMALLEST = 2.0**-1074
 @short
 @dataclass(frozen=True, eq=False)
 class MomentHints:
-    """The low-rank form of W_L, the inputs settled by every logit, and the arcs where sums are taken by them."""
+    """The low-rank form of W_L, the inputs resolved exactly, and the arcs for the sums."""
 
     form: LowRank
     exact: tuple[tuple[int, int], ...] = ()
@@ -114,7 +116,7 @@ class MomentHints:
 
 
 class Margins:
-    """What is found about every input.
+    """The margin of every input, and what else is known of it.
 
     Attributes:
         margins: The right answer's score less the largest other and ρ, as computed.
@@ -154,7 +156,7 @@ def direct_operations(
     terms: int | None = None,
     shared: bool = True,
 ) -> int:
-    """What brute force (rank None) or `moments` of this rank, with so many inputs settled, costs beyond the tables.
+    """Return what brute force (rank None) or `moments` of this rank costs beyond the tables.
 
     With N = d_mlp + n columns of U and S. Gates: 20 for each exponential; for each head and input a
     sum over the positions seen, a quotient, and a product for each weight but where e is in the
@@ -195,7 +197,7 @@ def direct_operations(
 
 
 def _settling(n: int, d_mlp: int) -> int:
-    """What one input costs that is settled by every logit, its hidden layer being there."""
+    """Return what resolving one input exactly costs, given its hidden layer."""
     return 2 * n * d_mlp + 2 * n
 
 
@@ -217,7 +219,7 @@ def prove_brute(name: str, anatomy: Anatomy) -> Proof:
 
 
 def prove_moments(name: str, anatomy: Anatomy) -> Proof:
-    """The low rank that a sample of inputs says is cheapest, what it leaves out being settled by every logit."""
+    """Prove by the rank that a sample says is cheapest, resolving the rest exactly."""
     layer, checker = float_layer(anatomy.tables), checker_error(anatomy.model, anatomy.tables)
     n = layer.task.n
     sample = sample_of(layer, sorted({int(a) for a in np.linspace(0, n - 1, SAMPLE)}))
@@ -260,7 +262,9 @@ def prove_moments(name: str, anatomy: Anatomy) -> Proof:
 def _cheapest(
     config: Config, layer: FloatLayer, spectrum: OutputSpectrum, rank: int, floor: float
 ) -> LowRank:
-    """The form of this rank with as many coefficients set to 0 as a sample says is cheapest, settled inputs included.
+    """Set as many coefficients to 0 as a sample says is cheapest at this rank.
+
+    The cost of resolving the remaining inputs is included.
 
     The sample is drawn: neurons of a group can be active for some a alone, and those of evenly
     spaced a say little.
@@ -290,7 +294,7 @@ def sample_of(layer: FloatLayer, tokens: Iterable[int]) -> Sample:
 
 
 def share_left(layer: FloatLayer, form: LowRank, sample: Sample, floor: float) -> float:
-    """Of the sample's inputs, the share that this form does not prove with the margin wanted."""
+    """Return the share of the sample that this form does not prove with the margin wanted."""
     R, M = _factors(form)
     spread, left, inputs = spread_left(layer, R, M), 0, 0
     for a, hidden, skip in sample:
@@ -362,7 +366,9 @@ def _margins(
     spread: Float[np.ndarray, " d_mlp"],
     floor: float,
 ) -> Margins:
-    """Scores of all inputs, one a at a time: by R and M less ρ, and by W_L where that is below the floor.
+    """Return the scores' margins of all inputs, one a at a time.
+
+    They come by R and M less ρ, and by W_L where that is below the floor.
 
     Once more than a quarter of all inputs are below it, no more are settled.
     """
@@ -415,7 +421,8 @@ def claimed(
     claims = Claims.of(inputs.margins, max(SMALLEST_SLACK, 3 * loss), 2 * checker_lost)
     if not claims.followed:
         obstacle = obstacle or (
-            f"the checker's own enclosure can lose {bound(checker_lost)} here, and some margin is not twice as large"
+            f"the checker's own enclosure can lose {bound(checker_lost)} here, and some "
+            "margin is not twice as large"
         )
     certified = claims.certified
     wrong = ~certified & (inputs.clear > claims.slack)
@@ -439,7 +446,9 @@ def claimed(
 
 @dataclass(frozen=True, eq=False)
 class Claims:
-    """What is claimed of every input: its margin less the slack, in units of 2^-MARGIN_BITS, rounded down.
+    """The claimed margin of each input, in units of 2^-MARGIN_BITS, rounded down.
+
+    It is the proved margin less the slack.
 
     Attributes:
         units: No margin is below them, even another enclosure's.
@@ -453,7 +462,7 @@ class Claims:
 
     @classmethod
     def of(cls, margins: Float[np.ndarray, "n n"], slack: float, room: float) -> "Claims":
-        """With the slack given, or the room that the checker needs where that is more and leaves no input unproved."""
+        """Claim with the given slack, or with the checker's room if no input is lost by that."""
         claims = cls._less(margins, slack)
         if not room > slack:
             return claims
@@ -498,6 +507,9 @@ def _reason(
         worst = lead_in_words(right, rival, margin)
     else:
         least = significant(margin, "down", 4)
-        worst = f"all that a score of rank {rank} shows of the lead of {right} over {rival} is ≥ {least}"
+        worst = (
+            f"all that a score of rank {rank} shows of the lead of {right} "
+            f"over {rival} is ≥ {least}"
+        )
     words = f"{not_proved(task, certified, (a, b))} {worst}"
     return f"{words}; {proved_wrong(int(wrong.sum()))}" if rank is None or wrong.any() else words

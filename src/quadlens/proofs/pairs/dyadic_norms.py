@@ -37,23 +37,32 @@ def lengths(x: Dyadic) -> list[Fraction]:
 
 
 def norm(x: Dyadic) -> Fraction:
-    """Norm of all entries together (Frobenius), rounded up; it bounds what x does to the length of a vector."""
+    """Return the norm of all entries together (Frobenius), rounded up.
+
+    It bounds what x does to the length of a vector.
+    """
     return up_root(sum(squares(x), Fraction(0)))
 
 
 def left_out(whole: list[Fraction], along: list[Fraction], D: Fraction) -> list[Fraction]:
-    """At least the norms of what directions leave out of rows, from the squares of both and |D| (the theorem)."""
+    """Bound the norms of what directions leave out of rows.
+
+    The bounds follow from the squares of both and |D|, by the theorem above.
+    """
     return [up_root(max(x - (1 - D) * y, Fraction(0))) for x, y in zip(whole, along, strict=True)]
 
 
 def left_out_of_all(whole: Dyadic, along: Dyadic, D: Fraction) -> Fraction:
-    """The same of all rows together."""
+    """Bound the norm of what directions leave out of all rows together."""
     (size,) = left_out([sum(squares(whole), Fraction(0))], [sum(squares(along), Fraction(0))], D)
     return size
 
 
 def up_root(x: Fraction) -> Fraction:
-    """The root, rounded up to a multiple of 2^-NORM_BITS: 4^NORM_BITS x < n + 1 ≤ (isqrt(n) + 1)², n its whole part."""
+    """Return the root, rounded up to a multiple of 2^-NORM_BITS.
+
+    4^NORM_BITS x < n + 1 ≤ (isqrt(n) + 1)², n its whole part.
+    """
     return Fraction(math.isqrt((x.numerator << 2 * NORM_BITS) // x.denominator) + 1, 1 << NORM_BITS)
 
 

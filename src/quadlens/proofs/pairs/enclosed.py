@@ -1,4 +1,6 @@
-"""Float64 with a proved error: arrays of a middle and a radius, each true value within the radius of its middle.
+"""Float64 with a proved error: arrays of a middle and a radius.
+
+Each true value is within the radius of its middle.
 
 Theorem. Every operation below returns an enclosure of what it would be on the true values. Where
 nothing overflows, an IEEE operation returns z (1 + δ) + η, |δ| ≤ u = 2^-53, |η| ≤ 2^-1075. So the
@@ -37,7 +39,7 @@ Array = Float[np.ndarray, "..."]
 
 
 def upward(x: Array) -> Array:
-    """At least what x ≥ 0 would be if the (at most 16) operations that made it had not been rounded."""
+    """Return at least the exact result of at most 16 rounded operations that made x ≥ 0."""
     return np.asarray(x * (1 + RELATIVE) + ABSOLUTE)
 
 
@@ -55,7 +57,6 @@ class Enclosed:
 
     @classmethod
     def exactly(cls, x: Array) -> "Enclosed":
-        """The floats themselves."""
         return cls(x, np.zeros_like(x))
 
     @classmethod
@@ -70,12 +71,10 @@ class Enclosed:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of both arrays."""
         return self.middle.shape
 
     @property
     def size(self) -> int:
-        """How many numbers."""
         return self.middle.size
 
     def __getitem__(self, at: Any) -> "Enclosed":
@@ -98,7 +97,10 @@ class Enclosed:
         return Enclosed(middle, upward(reach + UNIT * np.abs(middle)))
 
     def __truediv__(self, other: "Enclosed") -> "Enclosed":
-        """For divisors proved positive: |X/Y - x/y| = |Xy - xY| / Yy ≤ (r_x + |x/y| r_y) / (y - r_y)."""
+        """Divide by numbers proved positive.
+
+        |X/Y - x/y| = |Xy - xY| / Yy ≤ (r_x + |x/y| r_y) / (y - r_y).
+        """
         smallest = other.lower()
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             middle = self.middle / other.middle
@@ -147,7 +149,10 @@ class Enclosed:
 
 
 def _radius_of_sum(n: int, radii: Array, sizes: Array) -> Array:
-    """A sum of n numbers in any order is within n u Σ|middle| (1 + 2 n u) of the sum of the middles."""
+    """Return the radius of a sum of n numbers.
+
+    In any order it is within n u Σ|middle| (1 + 2 n u) of the sum of the middles.
+    """
     return upward((radii + n * UNIT * sizes) * (1 + 4 * n * UNIT))
 
 

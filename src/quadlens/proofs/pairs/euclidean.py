@@ -1,4 +1,6 @@
-"""Float64 with a proved error of whole rows: each true row within its radius of its middle, in Euclidean distance.
+"""Float64 with a proved error of whole rows, in Euclidean distance.
+
+Each true row is within its radius of its middle.
 
 Theorem. Every operation below returns middles and radii such that, if the rows that went in are
 within their radii of their middles, then so is what the operation gives on the true rows. What
@@ -43,17 +45,19 @@ class Rows:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Rows and columns."""
         return self.middle.shape
 
     def __add__(self, other: "Rows") -> "Rows":
-        """Radii add up; that of one number which is added to all d entries of a row counts √d times."""
+        """Add; a number added to all d entries of a row counts its radius √d times."""
         middle = self.middle + other.middle
         spread = [x.radius * math.sqrt(middle.shape[1] / x.shape[1]) for x in (self, other)]
         return Rows(middle, upward(spread[0] + spread[1] + UNIT * lengths(middle)))
 
     def __mul__(self, other: "Rows") -> "Rows":
-        """A row times a number with an error, |c x - c'x'| ≤ |c| r_x + (|x| + r_x) r_c; or times an exact row."""
+        """Multiply rows by numbers with an error, or by an exact row.
+
+        |c x - c'x'| ≤ |c| r_x + (|x| + r_x) r_c.
+        """
         x, c = (other, self) if self.shape[1] == 1 else (self, other)
         middle = x.middle * c.middle
         if c.shape[1] > 1:
@@ -79,7 +83,10 @@ class Rows:
 
 
 def lengths(x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n 1"]:
-    """Not below the length of each row: d squares and sums, a root, and what underflows in a square, below 2^-500."""
+    """Bound the length of each row from above.
+
+    It counts d squares and sums, a root, and what underflows in a square, below 2^-500.
+    """
     d = x.shape[1]
     return np.asarray(
         np.sqrt(np.square(x).sum(axis=1, keepdims=True)) * (1 + 2 * (d + 4) * UNIT) + d * 2.0**-500
@@ -114,7 +121,10 @@ def bound_singular(W: Float[np.ndarray, "n m"]) -> float:
 
 
 def _root(bound: float, scale: float, error: float, d: int) -> float:
-    """Not below √(bound · scale + error), with what underflowed when d² numbers were divided by the scale."""
+    """Bound √(bound · scale + error) from above.
+
+    What underflowed when d² numbers were divided by the scale is included.
+    """
     return math.sqrt(((bound + d * ABSOLUTE) * scale + error) * (1 + RELATIVE)) * (1 + RELATIVE)
 
 
@@ -136,7 +146,6 @@ class Euclidean:
         return x * self.of(np.full((1, 1), factor))
 
     def repeated(self, x: Rows, rows: int) -> Rows:
-        """One row, repeated."""
         return Rows(
             np.broadcast_to(x.middle, (rows, x.shape[1])), np.broadcast_to(x.radius, (rows, 1))
         )
@@ -158,7 +167,10 @@ class Euclidean:
         return tuple(tables)
 
     def sigma(self, activation: Activation, x: Rows) -> Rows:
-        """σ of every entry: its steepest slope between middle and truth, and an error of its own in each entry."""
+        """Apply σ to every entry.
+
+        The error is the steepest slope between middle and truth, and σ's own in each entry.
+        """
         nonlinearity, root = NONLINEARITIES[activation], math.sqrt(x.shape[1])
         if nonlinearity.degree == 1:
             return Rows(np.asarray(nonlinearity.apply(x.middle)), x.radius)
@@ -176,14 +188,17 @@ class Euclidean:
         )
 
     def softmax(self, scores: Sequence[Rows]) -> Sequence[Rows]:
-        """Of columns, whose rows are numbers."""
+        """Apply softmax to columns, whose rows are numbers."""
         return [
             Rows(share.middle, share.radius)
             for share in ENCLOSURES.softmax([x.entries() for x in scores])
         ]
 
     def inner(self, x: Rows, y: Rows, divisor: float) -> Rows:
-        """|x·y - x'·y'| ≤ |x| r_y + (|y| + r_y) r_x, over the divisor; d products and sums take (d + 2) u Σ|x y|."""
+        """Return the inner products over the divisor.
+
+        |x·y - x'·y'| ≤ |x| r_y + (|y| + r_y) r_x; d products and sums take (d + 2) u Σ|x y|.
+        """
         d = x.shape[1]
         middle = (x.middle * y.middle).sum(axis=1, keepdims=True)
         sizes = np.abs(x.middle * y.middle).sum(axis=1, keepdims=True) * (1 + 4 * d * UNIT)

@@ -1,4 +1,6 @@
-"""What float32 execution can change: a bound on |computed logit - real logit| for any order of the sums in a layer.
+"""What float32 execution can change: a bound on |computed logit - real logit|.
+
+It holds for any order of the sums in a layer.
 
 Theorem. Let a program compute each value of the forward pass (`Weights.forward`) layer after layer,
 as the weights are stored. It is assumed of its arithmetic (`FLOAT32_EXECUTION`, which is part of
@@ -76,16 +78,21 @@ LARGEST_GAIN = 1 << 100
 ERROR_BITS = 128
 # The hypotheses of the theorem, as the statement of a certificate has them.
 FLOAT32_EXECUTION = (
-    "execution in IEEE binary32, rounded to nearest, with gradual underflow (of operands too), weights first rounded "
-    "to it, layer after layer as stored, each entry of a product of matrices being a sum of products in any order, "
-    "fused or not; no Strassen, no TF32 or bfloat16 inputs or accumulation, no layers multiplied out"
+    "execution in IEEE binary32, rounded to nearest, with gradual underflow (of operands "
+    "too), weights first rounded "
+    "to it, layer after layer as stored, each entry of a product of matrices being a "
+    "sum of products in any order, "
+    "fused or not; no Strassen, no TF32 or bfloat16 inputs or "
+    "accumulation, no layers multiplied out"
 )
 
 
 @short
 @dataclass(frozen=True)
 class Float32Bound:
-    """bound_: |float32 logit - real logit| ≤ error for all a, b, c; None when the theorem does not apply.
+    """A bound: |float32 logit - real logit| ≤ error for all a, b, c.
+
+    The error is None where the theorem does not apply.
 
     Attributes:
         error: γ (M + N G 2^-102), in logits, rounded up to 128 bits.
@@ -98,11 +105,11 @@ class Float32Bound:
     reason: str | None = None
 
     def keeps(self, margin: Fraction | None) -> bool:
-        """Whether a real margin of this size leaves the right answer the largest in float32 too: margin > 2 error."""
+        """Say whether a real margin of this size survives float32: margin > 2 error."""
         return margin is not None and self.error is not None and margin > 2 * self.error
 
     def why_not(self, margin: Fraction | None) -> str | None:
-        """Why nothing is claimed about float32 beside a proof with this margin, in words; None where something is."""
+        """Say why a proof with this margin claims nothing about float32; None where it does."""
         if self.reason is not None or margin is None or self.keeps(margin):
             return self.reason
         return "twice what float32 execution can change is more than the margin proved"
@@ -136,7 +143,9 @@ def bound_float32(model: Weights) -> Float32Bound:
 
 
 def rounded_up(x: Fraction) -> Fraction:
-    """A fraction of some 128 bits that is not below x > 0: an exact one of tiny weights fills pages of a certificate.
+    """Return a fraction of some 128 bits that is not below x > 0.
+
+    The exact one of tiny weights fills pages of a certificate.
 
     >>> rounded_up(Fraction(1, 3)) > Fraction(1, 3), rounded_up(Fraction(1, 4)) == Fraction(1, 4)
     (True, True)
@@ -173,13 +182,16 @@ def gain(model: Weights) -> Fraction:
 
 
 def magnitude(model: Weights) -> Fraction:
-    """M of the theorem: the collapse of the model of absolute values, whose ReLUs are all active."""
+    """Return M of the theorem: the collapse of the model of absolute values.
+
+    All its ReLUs are active.
+    """
     sizes, token = in_integers(collapse_exactly(_absolute(model))), np.array([0])
     return Fraction(sizes.logits(token, token).max(), 1 << sizes.shift)
 
 
 def _absolute(model: Weights) -> Weights:
-    """|w| for every weight, and for every token of a position the largest one, coordinate by coordinate."""
+    """Return |w| for every weight, and per position its tokens' largest, entry by entry."""
     size = {name: np.abs(array) for name, array in model.tensors.items()}
     config = model.config
     # The rows of the tokens of each position; an MLP has one table per operand.

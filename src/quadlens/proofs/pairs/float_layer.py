@@ -1,6 +1,7 @@
-"""The hidden layer in float64 with a proved error, for any attention of one layer and any activation.
+"""The hidden layer in float64 with a proved error, for any one-layer attention.
 
-    pre_i(a,b) = U_a[a,i] + U_b[b,i] + Σ_g γ_g(a,b) U_g[x_g, i],      skip_c(a,b) the same with S for U
+    pre_i(a,b) = U_a[a,i] + U_b[b,i] + Σ_g γ_g(a,b) U_g[x_g, i],
+    skip_c(a,b) the same with S for U,
 
 over the gated tables g: a head and a position. Softmax adds up to 1, so that where '=' is seen its
 gate is the scale less the others, and U_g - U_= stands for U_g (`_without_equals`). What a head
@@ -75,7 +76,7 @@ LARGEST_EPSILON = 2.0**-30
 
 
 def rounding(n: int) -> float:
-    """γ_n, rounded up."""
+    """Return γ_n, rounded up."""
     return 1.01 * n * UNIT
 
 
@@ -84,7 +85,7 @@ Pair = tuple[Float[np.ndarray, "heads p _"] | None, Float[np.ndarray, "heads p _
 
 @dataclass(frozen=True, eq=False)
 class Weighed:
-    """What one weight per head and input multiplies: w(a,b) (X[a] + Y[b]).
+    """Tables that one weight per head and input multiplies: w(a,b) (X[a] + Y[b]).
 
     Attributes:
         weights: w, [head, a, b].
@@ -135,7 +136,6 @@ class FloatLayer:
 
     @property
     def d_mlp(self) -> int:
-        """Number of neurons."""
         return int(self.U_a.shape[1])
 
     def hidden(self, a: int) -> Float[np.ndarray, "p d_mlp"]:
@@ -143,7 +143,7 @@ class FloatLayer:
         return np.asarray(self.sigma(self._through(a, "U")))
 
     def skip(self, a: int) -> Float[np.ndarray, "p p"]:
-        """What goes past the MLP, for one a and all b, [b, c]."""
+        """Return the skip terms for one a and all b, [b, c]."""
         return self._through(a, "S")
 
     def _through(self, a: int, name: str) -> Float[np.ndarray, "p _"]:
@@ -158,7 +158,7 @@ class FloatLayer:
 
 
 def activation_price(activation: Activation) -> int:
-    """What one σ counts: one for each rounding or comparison, 20 where it is not rational."""
+    """Return what one σ costs: 1 per rounding or comparison, 20 where it is not rational."""
     degree = NONLINEARITIES[activation].degree
     return EXPONENTIAL_PRICE if degree is None else max(1, degree // 2)
 
@@ -178,7 +178,7 @@ def float_layer(exact: Tables[Dyadic]) -> FloatLayer:
 
 
 def layer_of_floats(exact: FloatTables) -> FloatLayer:
-    """The same of tables in float64 that are exact and have no gates: the weights of an MLP."""
+    """Return the layer of exact float64 tables without gates: the weights of an MLP."""
     nothing = _Gates((), exact.U_b, exact.S_b, 0.0, 0.0, 0.0, 0.0)
     return _bounded(exact, exact.U_a, exact.U_b, exact.W_L, exact.S_a, exact.S_b, nothing)
 
@@ -228,7 +228,10 @@ def _bounded(
 
 @dataclass(frozen=True, eq=False)
 class _Gates:
-    """The gated tables, what else comes from b, ε and ω of the theorem, and V for pre-activations and skip terms."""
+    """Gated tables and what else comes from b, with ε, ω and V of the theorem.
+
+    V is for pre-activations and skip terms.
+    """
 
     gated: tuple[Weighed, ...]
     U_b: Any
@@ -285,7 +288,10 @@ def _summed(tables: Heads[Dyadic], scale: float) -> Dyadic:
 
 
 def _shared_weights(exact: Tables[Dyadic]) -> tuple[Any, list[Any]] | None:
-    """w, [head, a, b], and the exponentials of a and of b, [head, token]; None where the theorem has none."""
+    """Return w, [head, a, b], and the exponentials of a and of b, [head, token].
+
+    It is None where the theorem has none.
+    """
     from flint import arb, fmpq
 
     p = exact.p
@@ -322,7 +328,10 @@ def _double(ball: Any) -> float:
 def _without_equals(
     exact: Tables[Dyadic],
 ) -> tuple[tuple[Gated[Dyadic], ...], tuple[Dyadic, Dyadic] | None]:
-    """The tables with '=' taken off each, and what '=' adds to U and S on every input; None where it is not seen."""
+    """Take '=' off each table; also return what '=' adds to U and S on every input.
+
+    The second part is None where '=' is not seen.
+    """
     last = exact.gated[-1]
     if last.position != 2:
         return exact.gated, None
@@ -340,7 +349,7 @@ def _without_equals(
 def enclosed_gates(
     exact: Tables[Dyadic], positions: int
 ) -> tuple[list[Float[np.ndarray, "heads p p"]], float]:
-    """Gates of the first so many positions, [head, a, b], and ε: no gate is further from the true one."""
+    """Return the gates of the first positions, [head, a, b], and their error ε."""
     from flint import arb
 
     p, heads = exact.p, len(exact.gated[0].scores)
@@ -365,7 +374,10 @@ def enclosed_gates(
 
 
 def _exponentials(scores: Dyadic, divisor: float, p: int) -> list[list[Any]]:
-    """e^(score / divisor) as balls, [a][b]; a score that does not depend on a or b is worked out once."""
+    """Return e^(score / divisor) as balls, [a][b].
+
+    A score that does not depend on a or b is computed once.
+    """
     from flint import arb, fmpq
 
     over, under = divisor.as_integer_ratio()

@@ -1,4 +1,6 @@
-"""Hints found in float64, any of which would be sound: a low rank for `moments`, directions for `thin`.
+"""Hints found in float64: a low rank for `moments`, directions for `thin`.
+
+Any hints would be sound.
 
 A low-rank form of the output map is W_L[c,i] ≈ Σ_f basis[f,c] coefficients[f,i], in short integers.
 
@@ -36,7 +38,9 @@ BALANCES = (0.5, 1.0, 2.0, 4.0)
 @short
 @dataclass(frozen=True, eq=False)
 class LowRank:
-    """basis · coefficients · 2^-shift. A hint: the remainder W_L - basis · coefficients is computed exactly from it.
+    """The form basis · coefficients · 2^-shift of W_L.
+
+    It is a hint: the remainder W_L - basis · coefficients is computed exactly from it.
 
     Attributes:
         basis: m functions of the answer c.
@@ -81,7 +85,10 @@ class OutputSpectrum:
 
 
 def arcs_spectrum(collapsed: FloatTables) -> OutputSpectrum:
-    """The output map of a ReLU model as `integer_model` has it, neurons weighted by what they read."""
+    """Return the output map of a ReLU model, neurons weighted by their inputs.
+
+    The map is that of `integer_model`.
+    """
     size = np.sqrt(np.square(collapsed.U_a).mean(axis=0) + np.square(collapsed.U_b).mean(axis=0))
     return output_spectrum(collapsed.W_L * (2.0 if collapsed.activation == "abs" else 1.0), size)
 
@@ -98,7 +105,7 @@ def output_spectrum(
 
 
 def low_rank(spectrum: OutputSpectrum, rank: int) -> LowRank:
-    """The first `rank` singular vectors, rounded to short integers, and the least-squares coefficients, rounded too.
+    """Round the first `rank` singular vectors and their least-squares coefficients.
 
     Raises:
         ValueError: for weights whose coefficients have more digits than the checker reads.
@@ -121,7 +128,10 @@ def low_rank(spectrum: OutputSpectrum, rank: int) -> LowRank:
 def turned(
     spectrum: OutputSpectrum, rank: int, size: Float[np.ndarray, " d_mlp"]
 ) -> OutputSpectrum:
-    """The first `rank` vectors turned among themselves (varimax), so that each neuron writes along few of them."""
+    """Turn the first `rank` vectors among themselves (varimax).
+
+    Each neuron then writes along few of them.
+    """
     V = spectrum.vectors[:, :rank]
     weights, turn = (spectrum.W_L * size).T @ V, np.eye(rank)
     for _ in range(TURNS):
@@ -132,7 +142,10 @@ def turned(
 
 
 def without_least(form: LowRank, size: Float[np.ndarray, " d_mlp"], count: int) -> LowRank:
-    """The form with the `count` coefficients that write least set to 0; what they wrote is left to the remainder."""
+    """Set the `count` coefficients that write least to 0.
+
+    The remainder takes what they wrote.
+    """
     reach = np.ptp(form.basis, axis=1).astype(float)[:, None] * size
     coefficients = form.coefficients.copy()
     coefficients.ravel()[
@@ -144,7 +157,10 @@ def without_least(form: LowRank, size: Float[np.ndarray, " d_mlp"], count: int) 
 def directions(
     read: Float[np.ndarray, "rows d"], write: Float[np.ndarray, "d columns"], r: int
 ) -> Dyadic:
-    """The r directions along which both sides are large, as a hint: of a few balances the one that leaves least."""
+    """Return the r directions along which both sides are large, as a hint.
+
+    Of a few balances it takes the one that leaves least.
+    """
     # Principal axes of both sides together: of the d × d sum of their squares, which is small
     # whatever the rows.
     squares = [x / (float(np.trace(x)) or 1.0) for x in (read.T @ read, write @ write.T)]
@@ -167,7 +183,7 @@ def token_mean(X: Dyadic) -> Dyadic:
 
 
 def hint(x: Float[np.ndarray, "rows columns"]) -> Dyadic:
-    """Rounded to DIRECTION_BITS after the point: any numbers will do that a certificate can hold."""
+    """Round to DIRECTION_BITS after the point: any numbers that a certificate can hold."""
     scaled = np.rint(np.ldexp(x, DIRECTION_BITS))
     if np.abs(scaled).max(initial=0.0) >= LARGEST_COEFFICIENT:
         raise ValueError("the residual stream is too large for a certificate")

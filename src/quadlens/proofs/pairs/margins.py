@@ -45,12 +45,12 @@ class ExactAnswers:
 
     @property
     def tied(self) -> tuple[tuple[int, int, int], ...]:
-        """(a, b, c) where the logit of c is that of the right answer and none is above, at most 100."""
+        """List at most 100 ties (a, b, c): c has the right answer's logit and none is above."""
         return listed(self.margins == 0, self.rival)
 
     @property
     def reason(self) -> str | None:
-        """What to say when some input is answered wrong, or tied."""
+        """Say how many inputs are answered wrong or tied; None where none is."""
         wrong, tied = (
             int(np.count_nonzero(where)) for where in (self.margins < 0, self.margins == 0)
         )
@@ -87,7 +87,7 @@ def least_at(margins: Shaped[np.ndarray, "p p"]) -> tuple[int, int]:
 def not_right(
     task: Task, wrong: int, tied: int, examples: Sequence[tuple[int, int, int]]
 ) -> str | None:
-    """What to say of a model that is wrong, or tied, on so many inputs; None where it is on none.
+    """Say how many inputs a model answers wrong or tied; None where it is none.
 
     Args:
         task: What the right answers are.
@@ -110,7 +110,10 @@ def not_right(
 def not_proved(task: Task, certified: Bool[np.ndarray, "p p"], worst: tuple[int, int]) -> str:
     """How many inputs are left out and which is the worst, of which something is to be said."""
     left = int((~certified).sum())
-    return f"{left} of {certified.size} inputs are not proved; the worst is {task.question(*worst)}, where"
+    return (
+        f"{left} of {certified.size} inputs are not proved; the worst is "
+        f"{task.question(*worst)}, where"
+    )
 
 
 def proved_wrong(count: int) -> str:
@@ -129,7 +132,10 @@ def lead_in_words(right: int, rival: int, lead: float) -> str:
 
 
 class MarginTally:
-    """Keeps the right answer's logit and the best other one while logits arrive, one answer c at a time."""
+    """Keeps each input's right logit and best other one while logits arrive.
+
+    Logits arrive for one answer c at a time.
+    """
 
     def __init__(self, task: Task) -> None:
         """Start with no logits seen."""

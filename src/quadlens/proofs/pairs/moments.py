@@ -1,4 +1,4 @@
-"""`moments`: compact in c as well. A few sums per arc stand for all p answers, and one more bounds what they leave out.
+"""`moments`: a few sums per arc stand for all p answers, and one more bounds the rest.
 
 Theorem. Let W_L[c,i] = Σ_f B[f,c] M[f,i] + R[c,i] for any m functions B and weights M. Let r_i be
 the largest less the smallest of R[·,i], and
@@ -73,7 +73,9 @@ LARGEST_INTEGER_P = 211
 def moments_operations(
     p: int, d_mlp: int, rank: int, ends: int, mispredicted: int, settled: int = 0
 ) -> int:
-    """2 p² d_mlp + (2 m + 2) p d_mlp + d_mlp + (m + 1)(4 p d_mlp + 2 F + 2 Q) + Q + (2 m + 2) p³ + p².
+    """Count the operations of `moments`.
+
+    2 p² d_mlp + (2 m + 2) p d_mlp + d_mlp + (m + 1)(4 p d_mlp + 2 F + 2 Q) + Q + (2 m + 2) p³ + p².
 
     F and Q as for arcs. Signs and arcs 2 p² d_mlp; remainder 2 m p d_mlp, its spread 2 p d_mlp +
     d_mlp; m + 1 sums over active neurons; scores 2 m p³, skip terms p³, margins p³, and ρ taken
@@ -93,17 +95,24 @@ def moments_operations(
 
 
 def settling_operations(p: int, d_mlp: int) -> int:
-    """One input by all its logits: ReLU of its pre-activations 2 d_mlp, logits 2 p d_mlp, skip terms 2 p, margin p."""
+    """Count the operations that resolve one input by all its logits.
+
+    ReLU of its pre-activations 2 d_mlp, logits 2 p d_mlp, skip terms 2 p, margin p.
+    """
     return 2 * p * d_mlp + 2 * d_mlp + 3 * p
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Compact: its cost beyond signs does not grow with p · d_mlp · p, and its margin is within ρ of the true one."""
+    """The strategy `moments`: its margin is within ρ of the true one.
+
+    Its cost beyond signs does not grow with p · d_mlp · p.
+    """
 
     facts: ClassVar = StrategyFacts(
         name="moments",
-        description="Replaces the output map by a few functions of the answer and bounds what they leave out.",
+        description="Replaces the output map by a few functions of the answer and "
+        "bounds what they leave out.",
         activations=ACTIVATIONS,
         mark=Mark("s", "bound"),
     )
@@ -147,7 +156,8 @@ class Moments:
                 int(exact.task.answers[a, b]), int(scores.rival[a, b]), scores.margins[a, b] / unit
             )
             reason = (
-                f"{not_proved(exact.task, certified, (a, b))} {lead} by the score of rank {form.rank} "
+                f"{not_proved(exact.task, certified, (a, b))} {lead} by the "
+                f"score of rank {form.rank} "
                 f"and the term 'output residual' may take {bound(Fraction(int(rho[a, b]), unit))} "
                 f"(most of it by neurons {_largest(exact, order, spread, a, b)})"
             )
@@ -197,7 +207,10 @@ def settle(proof: Proof, exact: IntegerModel) -> Proof:
 def score_margins(
     exact: IntegerModel, order: Int[np.ndarray, " d_mlp"], form: LowRank
 ) -> tuple[ExactAnswers, Shaped[np.ndarray, "p p"], ArcPlan, Shaped[np.ndarray, " d_mlp"]]:
-    """Margins of the scores, ρ, the plan, and the spread r_i in the order of the neurons given; all over 2^shift."""
+    """Return the scores' margins, ρ, the plan, and the ranges r_i, all over 2^shift.
+
+    The r_i are in the given order of the neurons.
+    """
     exact = finer(exact, form.shift)
     U_a, U_b, W_L = exact.U_a[:, order], exact.U_b[:, order], exact.W_L[:, order]
     scale = 1 << (exact.shift_w - form.shift)
@@ -226,7 +239,10 @@ def score_margins(
 
 
 def _suits_float64(model: Weights) -> bool:
-    """Whether float64 holds the collapsed model exactly: the weights are U and W_L themselves, in float32."""
+    """Say whether float64 holds the collapsed model exactly.
+
+    It does where the weights are U and W_L themselves, in float32.
+    """
     return (
         model.config.is_collapsed
         and model.config.activation == "relu"

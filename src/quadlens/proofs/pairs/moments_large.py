@@ -1,4 +1,4 @@
-"""`moments` for large p: the theorem of `moments.py` in float64 with a proved forward error, and margins in O(p²).
+"""`moments` for large p, in float64 with a proved forward error and margins in O(p²).
 
 The functions are cos(k w c), sin(k w c) of the frequencies K that carry W_L, so the score can be
 turned to the right answer. With c = a + b + δ and α_k, β_k the sums h of cosine and sine,
@@ -18,7 +18,7 @@ weights v, let H = Σ_i |v_i| (max_a |U_a[a,i]| + max_b |U_b[b,i]|): no partial 
 running sum of d_mlp products is off by at most (d_mlp + 1) u H to first order; an input with E arc
 ends and Q corrections adds E of them and Q products, so
 
-    |h computed - h| ≤ 1.01 u H (E (d_mlp + 3) + E² + Q + 4),       E, Q the largest over the inputs.
+    |h computed - h| ≤ 1.01 u H (E (d_mlp + 3) + E² + Q + 4),   E, Q the largest over the inputs.
 
 The cos and sin of the p angles come from Arb, enclosed and rounded to within ε = 2^-50;
 `bound_rounding` adds up what both do to the margin. The factor 1.01 covers the second order while E
@@ -66,7 +66,9 @@ SETTLED_SHARE = 10
 def moments_large_operations(
     p: int, d_mlp: int, keys: int, ends: int, mispredicted: int, settled: int = 0
 ) -> int:
-    """What `prove_large` counts; F ends and Q mispredicted neurons as for arcs, 2|K| + 1 functions.
+    """Count the operations of `prove_large`, with 2|K| + 1 functions.
+
+    F ends and Q mispredicted neurons are as for arcs.
 
     Signs and arcs 2 p² d_mlp; remainder (4|K| + 2) p d_mlp + d_mlp; sums over active neurons
     (2|K| + 1)(4 p d_mlp + 2 F + 2 Q) + Q; turning 6|K| p² and the extremes of groups (2|K| + 1) p²;
@@ -130,7 +132,9 @@ class Groups(NamedTuple):
 
 
 def prove_large(strategy: str, collapsed: FloatTables, spectra: NeuronSpectra) -> Proof:
-    """Moments for a ReLU model whose float64 collapse is exact and has no skip terms (an MLP with float32 weights).
+    """Prove by moments for a ReLU model with an exact float64 collapse and no skip terms.
+
+    That is an MLP with float32 weights.
 
     The spectra are hints: they order the neurons and choose the frequencies, and any order and
     choice is sound.
@@ -161,7 +165,10 @@ def prove_large(strategy: str, collapsed: FloatTables, spectra: NeuronSpectra) -
 
 
 def loud_frequencies(collapsed: FloatTables, spectra: NeuronSpectra) -> Int[np.ndarray, " K"]:
-    """The frequencies of W_L before the widest drop in weight: a guess, on which only tightness depends."""
+    """Return W_L's frequencies before the widest drop in weight.
+
+    This is a guess, on which only tightness depends.
+    """
     weight = spectra.output.amplitude @ np.abs(collapsed.U_a).mean(axis=0)
     falling = np.argsort(weight, kind="stable")[::-1]
     ratio = weight[falling[:-1]] / np.maximum(weight[falling[1:]], 1e-300)
@@ -172,7 +179,10 @@ def loud_frequencies(collapsed: FloatTables, spectra: NeuronSpectra) -> Int[np.n
 def build_tables(
     layer: FloatLayer, order: Int[np.ndarray, " d_mlp"], keys: Int[np.ndarray, " K"]
 ) -> Tables:
-    """Weights M, the spread r of the remainder with its own rounding added, and all running sums."""
+    """Return the weights M, the range r of the remainder, and all running sums.
+
+    Its own rounding is added to r.
+    """
     p = layer.task.n
     turns = np.outer(keys, np.arange(p)) % p
     cos, sin = (table[turns] for table in circle(p))
@@ -188,7 +198,10 @@ def build_tables(
 def running_sums(
     U: Float[np.ndarray, "p d_mlp"], weights: Float[np.ndarray, "functions d_mlp"]
 ) -> Float[np.ndarray, "p d_mlp_plus_1 functions"]:
-    """Σ_{i<j} weights[f,i] U[token,i] for every token, j and f; functions side by side in memory."""
+    """Return Σ_{i<j} weights[f,i] U[token,i] for every token, j and f.
+
+    Functions lie side by side in memory.
+    """
     sums = np.zeros((len(U), U.shape[1] + 1, len(weights)))
     columns = np.ascontiguousarray(weights.T)
     for token, row in enumerate(U):
@@ -199,7 +212,10 @@ def running_sums(
 def turn_and_group(
     tables: Tables, U_a: Float[np.ndarray, "p d_mlp"], U_b: Float[np.ndarray, "p d_mlp"]
 ) -> Groups:
-    """All blocks of tokens a, on a few threads (NumPy works outside Python's lock); the order does not matter."""
+    """Sum all blocks of tokens a, on a few threads; their order does not matter.
+
+    NumPy works outside Python's lock.
+    """
     p = len(U_b)
     signs, step = Signs.of(U_a, U_b), max(1, PLAN_BYTES // U_b.size)
     with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
@@ -220,7 +236,10 @@ def block(
     start: int,
     stop: int,
 ) -> Groups:
-    """Sums over active neurons for a = start … stop - 1, turned to the right answer and grouped by a - b."""
+    """Sum over active neurons for a = start … stop - 1.
+
+    The sums are turned to the right answer and grouped by a - b.
+    """
     p, K = len(U_b), len(tables.cos)
     A, D, rho = np.full((K, p), np.inf), np.zeros((K, p)), np.zeros(p)
     plan = signs.plan(start, stop)
@@ -267,7 +286,10 @@ def _sparse_times(
     rows: int,
     dense: Float[np.ndarray, "..."],
 ) -> Float[np.ndarray, "rows functions"]:
-    """Σ value · dense[column] for each row, rows ascending; `dense` is flattened to (columns, functions)."""
+    """Return Σ value · dense[column] for each row, rows ascending.
+
+    `dense` is flattened to (columns, functions).
+    """
     from scipy.sparse import csr_array
 
     flat = dense.reshape(-1, dense.shape[-1])
@@ -278,13 +300,16 @@ def _sparse_times(
 def group_margins(
     tables: Tables, groups: Groups
 ) -> tuple[Float[np.ndarray, " p"], Int[np.ndarray, " p"]]:
-    """The smallest over δ ≠ 0 of Σ_k min A_k (1 - cos k w δ) - max|D_k| |sin k w δ| for each group, and that δ."""
+    """Return each group's smallest margin bound over δ ≠ 0, and that δ.
+
+    It is the least of Σ_k min A_k (1 - cos k w δ) - max|D_k| |sin k w δ|.
+    """
     leads = groups.A.T @ (1 - tables.cos[:, 1:]) - groups.D.T @ np.abs(tables.sin[:, 1:])
     return np.ascontiguousarray(leads.min(axis=1)), leads.argmin(axis=1) + 1
 
 
 def bound_rounding(tables: Tables, groups: Groups, d_mlp: int) -> float:
-    """What rounding can take from a margin: through h, through ρ, through the turn, and through the last sum."""
+    """Bound what rounding takes from a margin: in h, ρ, the turn and the last sum."""
     K, E, Q = len(tables.cos), groups.ends, groups.wrong
     if E * d_mlp >= LARGEST_SUM:
         raise ValueError(

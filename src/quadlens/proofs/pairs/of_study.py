@@ -16,7 +16,7 @@ EXACT_LIMIT = 10**9
 
 
 class Proofs:
-    """The prover of one study and the certificates it has made, by strategy; none of them travels to a process.
+    """One study's prover and its certificates by strategy; none is sent to a process.
 
     Attributes:
         prover: What all proofs of the model share.
@@ -50,7 +50,10 @@ def with_proofs(study: Study) -> bool:
 
 
 def without_proofs(study: Study) -> Study:
-    """The same study, what it has computed included, that leaves out proofs: `certificates` is empty."""
+    """Return the study with all that it has computed but proofs.
+
+    Its `certificates` is empty.
+    """
     return study.given(
         {
             with_proofs: False,
@@ -62,7 +65,10 @@ def without_proofs(study: Study) -> Study:
 
 
 def proofs_of(study: Study) -> tuple[Certificate, ...]:
-    """One certificate per strategy, cheapest first; brute force only where no cheaper strategy is exact."""
+    """Return one certificate per strategy, cheapest first.
+
+    Brute force is there only where no cheaper strategy is exact.
+    """
     certify = study.once(made_proofs).certify
     tried = strategies(study.once(study_anatomy).config, EXACT_LIMIT)
     made = [certify(name) for name in tried if name != "brute"]

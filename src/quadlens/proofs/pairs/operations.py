@@ -1,4 +1,4 @@
-"""What a proof costs: one operation for each number produced, by one closed formula per strategy, from sizes.
+"""What a proof costs: one operation per number produced, by a formula per strategy.
 
 A multiplication, an addition, a comparison each count 1, on integers of any length as on floats:
 the measure in which brute force costs 2 p³ d_mlp. Copies, look-ups and negations that only relabel
@@ -36,7 +36,7 @@ def collapse_operations(config: Config) -> int:
 
 
 def score_count(config: Config) -> int:
-    """How many scores a head has: one for each token of a position and each token of the one read."""
+    """Count a head's scores: one per token of a position and token of the one read."""
     tokens = (config.p, config.p, 1)
     read = config.read_position
     return sum(tokens[t] * (1 if t == read else tokens[read]) for t in range(config.positions_seen))

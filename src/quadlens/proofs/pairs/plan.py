@@ -1,9 +1,10 @@
-"""Which neurons are active on which input, as arcs with corrections; and sums over active neurons from that.
+"""Which neurons are active on which input, as arcs with corrections, and sums by them.
 
 For any set A(a,b) of positions, given as arcs [start, stop) over the neurons in some order, and any
 weights v_i,
 
-    Σ_i v_i ReLU(pre_i) = Σ_arcs (P[stop] - P[start])  +  Σ_{i mispredicted} v_i |pre_i|,   P[j] = Σ_{i<j} v_i pre_i
+    Σ_i v_i ReLU(pre_i) = Σ_arcs (P[stop] - P[start])  +  Σ_{i mispredicted} v_i |pre_i|,
+    P[j] = Σ_{i<j} v_i pre_i.
 
 Proof. The first sum is Σ_{i∈A} v_i pre_i. An i outside A with pre_i > 0 is missing pre_i = |pre_i|;
 an i inside A with pre_i ≤ 0 must lose pre_i = -|pre_i|. These are the mispredicted ones; with them
@@ -35,7 +36,9 @@ BLOCK_BYTES = 1 << 25
 @short
 @dataclass(frozen=True, eq=False)
 class ArcPlan:
-    """Predicted arcs and mispredicted neurons of all inputs (a, b), a among some rows of U_a and b among all of U_b.
+    """Predicted arcs and mispredicted neurons of all inputs (a, b).
+
+    a is among some rows of U_a and b among all of U_b.
 
     Attributes:
         p: Number of tokens b; input n is a = n // p, b = n % p.
@@ -62,7 +65,7 @@ class ArcPlan:
     def signed_ends(
         self,
     ) -> tuple[Int[np.ndarray, " inner"], Int[np.ndarray, " inner"], Int[np.ndarray, " inner"]]:
-        """Input, position and sign of each end that is not at 0: -1 where an arc starts, 1 where it stops."""
+        """Return input, position and sign of each end not at 0: -1 at a start, 1 at a stop."""
         inner = np.flatnonzero(self.end)
         row = self.end_row[inner]
         first = np.searchsorted(self.end_row, np.arange(self.inputs))
@@ -105,7 +108,7 @@ class Signs:
         return cls(rank, threshold)
 
     def comparisons(self) -> int:
-        """How many comparisons ranks and thresholds take, neuron after neuron in the order of the plan.
+        """Count the comparisons that ranks and thresholds take, neuron after neuron.
 
         Neighbours have nearly the same order of tokens: each is sorted by insertion from the one
         before it, p - 1 comparisons and one for each pair that changes places, or anew, p ⌈log₂ p⌉;
@@ -141,7 +144,7 @@ class Signs:
         )
 
     def plan_by_sets(self) -> ArcPlan:
-        """The plan of all inputs without a comparison for each sign: what flips from one neuron to the next, as sets.
+        """Make the plan of all inputs by sets, without a comparison for each sign.
 
         The b for which neuron i is active with a are those of the largest ranks, a set that is one
         integer of p bits; p unions make all such sets of a neuron, and one exclusive or per a and
@@ -178,7 +181,10 @@ def plan_arcs(
 def _flips(
     active: Bool[np.ndarray, "rows d_mlp"],
 ) -> tuple[Int[np.ndarray, " flips"], Int[np.ndarray, " flips"]]:
-    """Row and position where a run of active neurons starts or stops; position d_mlp where the last one is active."""
+    """Return row and position where a run of active neurons starts or stops.
+
+    The position is d_mlp where the last neuron is active.
+    """
     rows, d_mlp = active.shape
     flips = np.empty((rows, d_mlp + 1), dtype=bool)
     flips[:, 0] = active[:, 0]
@@ -223,7 +229,10 @@ def _compressed(
 
 
 def _without_short_runs(key: Int[np.ndarray, " ends"], shortest: int) -> Bool[np.ndarray, " ends"]:
-    """Which ends to keep: in a chain of ends closer than `shortest`, pairs vanish from the left; an odd one stays."""
+    """Say which ends to keep: pairs closer than `shortest` vanish from the left.
+
+    An odd one of a chain stays.
+    """
     if not len(key):
         return np.zeros(0, dtype=bool)
     index = np.arange(len(key))
@@ -240,7 +249,7 @@ def hidden_sums(
     plan: ArcPlan,
     sizes: Shaped[np.ndarray, " wrong"],
 ) -> Shaped[np.ndarray, " inputs"]:
-    """Σ_i weights[i] ReLU(pre_i) for every input of the plan, by the formula at the top of this file.
+    """Return Σ_i weights[i] ReLU(pre_i) of every input, by the formula above.
 
     Args:
         weights: v_i, in the order of the plan.
@@ -300,7 +309,10 @@ class Group:
 
 
 def group_by_signs(pre: Float[np.ndarray, "inputs d_mlp"]) -> tuple[Group, ...]:
-    """One group, for a model without frequencies: a chain of neurons, each with signs most like those of the last."""
+    """Chain all neurons by the likeness of their signs, as one group.
+
+    It is for a model without frequencies.
+    """
     signs = np.where(pre > 0, 1.0, -1.0)
     alike, left = signs.T @ signs, np.ones(pre.shape[1], dtype=bool)
     chain = [0]
@@ -311,7 +323,9 @@ def group_by_signs(pre: Float[np.ndarray, "inputs d_mlp"]) -> tuple[Group, ...]:
 
 
 def group_by_frequency(spectrum: AmplitudePhase) -> tuple[Group, ...]:
-    """Every neuron in exactly one group, by the spectrum of what it reads: only that decides when it is active.
+    """Put every neuron in one group, by the frequency of its input.
+
+    That alone decides when it is active.
 
     Neurons of one group are close to copies of one function of the angle k w (a + b)/2 + φ
     (`math.md` §5), so in this order the active ones form few arcs.

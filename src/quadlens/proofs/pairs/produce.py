@@ -39,7 +39,10 @@ from quadlens.proofs.pairs.thin import Thin
 
 @dataclass(frozen=True)
 class Auto:
-    """Moments when they prove every input; else arcs, or brute force without arcs, which prove all that is true.
+    """The strategy `auto`: the cheapest that proves every true statement.
+
+    Moments when they prove every input; else arcs, or brute force where there are no arcs. These
+    two prove all that is true.
 
     Attributes:
         checkable: Pass over a proof that the checker cannot follow (moments in float64, for large
@@ -48,7 +51,8 @@ class Auto:
 
     facts: ClassVar = StrategyFacts(
         name="auto",
-        description="The cheapest of moments and arcs that proves all it can; brute for polynomials.",
+        description="The cheapest of moments and arcs that proves all it can; "
+        "brute for polynomials.",
         activations=Brute.facts.activations,
         mark=Mark("X", "bound"),
         chooses=True,
@@ -76,7 +80,10 @@ class Auto:
         return ArcsStrategy().prove(anatomy) if dearer else proof
 
     def _without_arcs(self, anatomy: Anatomy) -> Proof:
-        """Polynomials by brute force in integers; else moments, when they prove every input for less than that."""
+        """Prove polynomials by brute force in integers, other models by moments.
+
+        Moments must prove every input for less than brute force costs.
+        """
         if is_exact(anatomy.config):
             return Brute().prove(anatomy)
         proof = attempt(Moments(), anatomy)
@@ -117,7 +124,8 @@ def find_strategy(name: str) -> Strategy:
     """
     if name == "cells":
         raise BadConfig(
-            f"strategy 'cells' is for networks on sequences; this one answers pairs: expected one of "
+            "strategy 'cells' is for networks on sequences; this one "
+            "answers pairs: expected one of "
             f"{', '.join(STRATEGIES)}"
         )
     if name not in STRATEGIES:
@@ -154,7 +162,10 @@ class Prover:
         return collapse_operations(self.anatomy.config)
 
     def certify(self, strategy: str = "auto", checkable: bool = False) -> Certificate:
-        """Prove what can be proved with the strategy named; parameters and errors as for the function `certify`."""
+        """Prove what can be proved with the strategy named.
+
+        Parameters and errors are those of the function `certify`.
+        """
         chosen, config = find_strategy(strategy), self.anatomy.config
         if config.no_tables is not None:
             return self._deep(self.anatomy.model, strategy, checkable)

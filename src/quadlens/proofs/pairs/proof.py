@@ -1,4 +1,4 @@
-"""What a proof strategy hands on: claims, the hints that make them cheap to check, and what they cost."""
+"""What a proof strategy hands on: claims, hints that make checking cheap, and costs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ class Term:
 
 @runtime_checkable
 class Hints(Protocol):
-    """What a checker would otherwise have to search for. Hints are never trusted, only tried."""
+    """Values that a checker would have to search for. Hints are never trusted, only tried."""
 
     def to_json(self) -> Mapping[str, Any]:
         """The hints in JSON's types, integers only."""
@@ -47,7 +47,6 @@ class NoHints:
     """Brute force needs none."""
 
     def to_json(self) -> Mapping[str, Any]:
-        """Nothing."""
         return {}
 
 
@@ -58,7 +57,7 @@ class ImpossibleProof(RuntimeError):
 @short
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """What one strategy proved about one model, in real arithmetic on the stored weights (T3 of `math.md` §5).
+    """What one strategy proved about one model, in real arithmetic on its weights (T3).
 
     For every input with certified[a,b], logit(a, b, answers[a,b]) - logit(a, b, c) ≥ margin > 0 for
     every other c.
@@ -117,7 +116,7 @@ class Proof:
 
     @property
     def verdict(self) -> Verdict:
-        """CERTIFIED when all inputs are proved right, PARTLY when some are, UNPROVED when none is."""
+        """Return CERTIFIED, PARTLY or UNPROVED: all inputs are proved right, some, or none."""
         if self.certified.all():
             return "CERTIFIED"
         return "PARTLY" if self.certified.any() else "UNPROVED"
@@ -143,7 +142,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class StrategyFacts:
-    """What a strategy says about itself.
+    """A strategy's name, description and reach.
 
     Attributes:
         name: As in `quadlens certify --strategy NAME`.
@@ -172,14 +171,20 @@ class StrategyFacts:
 
 @runtime_checkable
 class Strategy(Protocol):
-    """A way to prove what a model does. `prove` never raises because a model is wrong or out of reach: it says so."""
+    """A way to prove what a model does.
+
+    `prove` never raises because a model is wrong or out of reach: it says so.
+    """
 
     @property
     def facts(self) -> StrategyFacts:
-        """What it is."""
+        """Return the strategy's facts."""
 
     def prove(self, subject: Weights | Anatomy) -> Proof:
-        """The strongest statement this strategy has for a model; an anatomy is used as far as it is computed."""
+        """Return the strongest statement that this strategy has for a model.
+
+        An anatomy is used as far as it is computed.
+        """
 
 
 def nothing_proved(strategy: str, p: int, reason: str, applies: bool = False) -> Proof:
@@ -189,7 +194,9 @@ def nothing_proved(strategy: str, p: int, reason: str, applies: bool = False) ->
 
 
 def attempt(strategy: Strategy, subject: Weights | Anatomy) -> Proof:
-    """The strategy's proof; weights beyond what its float64 planning can hold prove nothing, and the reason says so.
+    """Return the strategy's proof.
+
+    Weights beyond what its float64 planning can hold prove nothing, and the reason says so.
 
     An overflow or an invalid operation anywhere in the planning ends it: no claim is made from
     infinities.

@@ -1,4 +1,4 @@
-"""`thin`: `moments` without the collapse. The residual stream is cut down to the few directions that matter.
+"""`thin`: `moments` without the collapse, along a few directions of the residual stream.
 
 A transformer reads and writes its residual stream along some 4|K| of d_model directions; along the
 others the weights are the remains of their random start. Neither U = X W_in nor W_L = (W_out W_U)ᵀ
@@ -9,7 +9,8 @@ Theorem. Let X_a, X_b be what the tokens bring to the MLP's input, for each a an
 pre_i = (X_a[a] + X_b[b]) W_in[:,i] + b_in[i]. For any matrix P, of whose r columns the first r₀ are
 P₀, and any rows m_a, m_b, let
 
-    F = Pᵀ W_in,   N = W_in - P F,   D = 1 - PᵀP,   Ũ = m W_in + A₀ F₀,   A₀ = (X - m) P₀,   F₀ = P₀ᵀ W_in
+    F = Pᵀ W_in,   N = W_in - P F,   D = 1 - PᵀP,
+    Ũ = m W_in + A₀ F₀,   A₀ = (X - m) P₀,   F₀ = P₀ᵀ W_in
 
 for a and for b. Then |X[a] W_in[:,i] - Ũ[a,i]| ≤ e := |Y[a]| |N[:,i]| + |A[a]| |D| |F[:,i]| +
 Σ_g≥r₀ |A[a,g]| |F[g,i]|.
@@ -18,11 +19,10 @@ Proof. X W_in - m W_in - A F = (X - m) N = (A Pᵀ + Y) N = A (Pᵀ N) + Y N wit
 and A F - A₀ F₀ is the sum over g ≥ r₀. ∎
 
 The same with W_out for X and W_U for W_in, any P' with r' columns: W_L = HᵀB + R, H = P'ᵀ W_U, B =
-(W_out P')ᵀ and
-|R[c,i]| ≤ |Y'[i]| |T[:,c]| + |B[:,i]| |D'| |H[:,c]|, T = W_U - P' H. Let r_i be twice a bound of that for all c, and
-s_i = Σ_j 2 |B_j[:,i]| max_c |H_j[:,c]| + r_i, j the planes of P' (pairs of columns, or single
-ones). Skip terms are cut down along P', too. Then, with g(a,b) = Σ_i B[:,i] ReLU(p̃re_i) + what the
-skip connection brings along P',
+(W_out P')ᵀ and |R[c,i]| ≤ |Y'[i]| |T[:,c]| + |B[:,i]| |D'| |H[:,c]|, T = W_U - P' H. Let r_i be
+twice a bound of that for all c, and s_i = Σ_j 2 |B_j[:,i]| max_c |H_j[:,c]| + r_i, j the planes of
+P' (pairs of columns, or single ones). Skip terms are cut down along P', too. Then, with g(a,b) =
+Σ_i B[:,i] ReLU(p̃re_i) + what the skip connection brings along P',
 
     score(c) = g · H[:,c] + κ[c],      κ what is constant, (m_a + m_b + b_out) W_U + b_U,
     logit(c) - logit(c') ≥ score(c) - score(c') - ρ(a,b) - Σ_i s_i (e_a[a,i] + e_b[b,i]) - what skip
@@ -159,7 +159,9 @@ class Writing:
     T_length: Fraction
 
     def unread(self, side: Side, D: Fraction) -> list[Fraction]:
-        """How much skip terms may differ between two answers beside H, for each token; D is the reading side's |D|.
+        """Bound how much skip terms differ between two answers beside H, for each token.
+
+        D is the reading side's |D|.
 
         (X - m) W_U = (X - m) P' H + (X - m) T, and (X - m) T = (X - m) P' D' H + (X - m)(1 - P'P'ᵀ)
         T.
@@ -212,7 +214,8 @@ class Thin:
 
     facts: ClassVar = StrategyFacts(
         name="thin",
-        description="Moments without the collapse: the residual stream is cut down to the few directions that matter.",
+        description="Moments without the collapse: the residual stream is cut down to the "
+        "few directions that matter.",
         activations=("relu",),
         mark=Mark("v", "bound"),
         in_integers=True,
@@ -220,7 +223,10 @@ class Thin:
     )
 
     def prove(self, subject: Weights | Anatomy) -> Proof:
-        """Certify every input whose score leads by more than all that was left out; ranks grow until all are."""
+        """Certify every input whose score leads by more than all that was left out.
+
+        Ranks grow until all inputs are certified.
+        """
         anatomy = anatomy_of(subject)
         model = anatomy.model
         config = model.config
@@ -229,7 +235,8 @@ class Thin:
             return nothing_proved(
                 self.facts.name,
                 model.config.p,
-                "thin cuts down the residual stream of a relu transformer with constant attention; this model is none: "
+                "thin cuts down the residual stream of a relu transformer with constant "
+                "attention; this model is none: "
                 "use the strategy auto",
             )
         groups, streams = neuron_groups(anatomy), streams_of(model)
@@ -257,7 +264,10 @@ class Thin:
         r_out: int,
         leads: Float[np.ndarray, "p p"] | None,
     ) -> Proof | None:
-        """The theorem along so many directions; None where what is left out clearly exceeds the true leads, if any."""
+        """Try the theorem along so many directions.
+
+        It is None where what is left out clearly exceeds the true leads, if any are given.
+        """
         task = model.config.task
         P_out, turns = writing_directions(model, groups, r_out)
         write = writing(model, streams, P_out, turns)
@@ -281,7 +291,8 @@ class Thin:
         if not certified.all():
             a, b = least_at(left)
             reason = (
-                f"{not_proved(task, certified, (a, b))} the score leads by {significant(lead[a, b], 'down', 4)}, and "
+                f"{not_proved(task, certified, (a, b))} the score leads by "
+                f"{significant(lead[a, b], 'down', 4)}, and "
                 f"the terms 'output residual' and 'input residual' may take {bound(rho[a, b])} and "
                 f"{bound(loss[a, b])} along {r} and {r_out} directions"
             )
@@ -325,7 +336,7 @@ class Thin:
 def writing_directions(
     model: Weights, groups: tuple[Group, ...], r_out: int
 ) -> tuple[Dyadic, tuple[int, ...]]:
-    """P', its columns turned into the planes of the frequencies that H has most of, and those; hints."""
+    """Return P', turned into planes of H's largest frequencies, and these; hints."""
     W_U, cyclic = model.W_U[:, : model.config.p].astype(np.float64), model.config.task.cyclic
     P = directions(model.W_out.astype(np.float64), W_U, r_out)
     if cyclic is None:
@@ -484,7 +495,7 @@ def looked_at(
     turns: tuple[int, ...],
     needed: Float[np.ndarray, "p p"],
 ) -> int:
-    """How many inputs and wrong answers are compared one by one: those that `thin_cost.py` does not settle."""
+    """Count inputs and answers to compare one by one: those `thin_cost` does not resolve."""
     p = task.n
     if not turns:
         return p * p * (p - 1)
@@ -493,7 +504,7 @@ def looked_at(
 
 
 def sum_of_sides(both: tuple[list[Fraction], list[Fraction]]) -> Shaped[np.ndarray, "p p"]:
-    """x_a[a] + x_b[b]."""
+    """Return x_a[a] + x_b[b]."""
     return np.array([[x + y for y in both[1]] for x in both[0]], dtype=object)
 
 

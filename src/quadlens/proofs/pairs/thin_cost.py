@@ -4,7 +4,8 @@ Scores that turn with a + b are compared once for each a - b. In the planes of t
 both H[:,c] and g of score(a,b,c) = g(a,b) · H[:,c] + κ[c] turn: with M_c the rotation by k w c in
 each plane, c₀ = a + b, Δ = c - c₀ and u = a - b, both sides are turned back,
 
-    ĝ(a,b) = M_c₀ᵀ g(a,b),    K(c₀,Δ) = M_c₀ᵀ (H[:,c₀] - H[:,c₀+Δ]),    score(c₀) - score(c) = K · ĝ + κ[c₀] - κ[c],
+    ĝ(a,b) = M_c₀ᵀ g(a,b),    K(c₀,Δ) = M_c₀ᵀ (H[:,c₀] - H[:,c₀+Δ]),
+    score(c₀) - score(c) = K · ĝ + κ[c₀] - κ[c],
 
 and hardly depend on c₀. With their means ĝ_u and K̂(Δ) over c₀, and diam_j at least the diameter of
 H in plane j,
@@ -52,7 +53,10 @@ def settled_bounds(
     kappa: Float[np.ndarray, " p"],
     turns: tuple[int, ...],
 ) -> Float[np.ndarray, "p p p"]:
-    """At most score(c₀) - score(c₀ + Δ) for every a, b and Δ, by the theorem; infinite where Δ = 0."""
+    """Bound score(c₀) - score(c₀ + Δ) for every a, b and Δ, by the theorem.
+
+    The bound is infinite where Δ = 0.
+    """
     if task.cyclic is None:
         raise ValueError("only a task that is addition under other names turns")
     n, rank, names = task.n, len(H), task.cyclic
@@ -96,7 +100,7 @@ def settled_bounds(
 
 
 def turning_operations(p: int, rank: int, turned: int) -> int:
-    """What grouping costs: for every input, for every c₀ and Δ, and for every u and Δ.
+    """Count what grouping costs: per input, per c₀ and Δ, and per u and Δ.
 
     An input is turned, added to its mean, compared with it by planes, and what it needs is searched
     for; K is turned, its mean and largest deviation found, κ with them; the two sums of a group and
@@ -137,7 +141,7 @@ class Counted:
 
 
 def sets_of_signs(p: int, d_mlp: int) -> int:
-    """Return how many sets of p signs are made: a union and the flips of each neuron, for every token."""
+    """Count the sets of p signs: a union and each neuron's flips, for every token."""
     return (2 * d_mlp + 1) * p
 
 

@@ -1,4 +1,4 @@
-"""What the tokens bring to the residual stream along a few directions, and how much the others may hold.
+"""What the tokens bring to the residual stream along a few directions, and a bound on the rest.
 
 With E the tokens' rows of W_E less some row, V and O the heads' matrices side by side, α the
 attention to the position, [E] for the position that is read and nothing for the other, δ one

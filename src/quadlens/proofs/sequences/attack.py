@@ -1,4 +1,4 @@
-"""Inputs with small margins: nothing here is a proof, but the word that is found is run through the network.
+"""Find inputs with small margins. Nothing here is a proof; the words are run afterwards.
 
 At a point r of a cell the margin falls fastest along its gradient g. To first order a word moves
 Σ_k g_k r_k by Σ_l Σ_k g_k (N_lk[s,a] - r_k E_l[s,a]) / E, one term per letter, whose smallest sum
@@ -42,13 +42,16 @@ def point_margins(
     points: Float[np.ndarray, "n k"],
     answers: Int[np.ndarray, " n"],
 ) -> Float[np.ndarray, " n"]:
-    """The margin at points of the coordinates, in float64."""
+    """Return the margins at points of the coordinates, in float64."""
     logits = after_attention(network.weights, stream + points @ network.rows)
     return leads_of_set(logits, network.task.answers[answers])
 
 
 def word_margin(network: Network, word: Words, step: int) -> float:
-    """The margin of one word at a step, in float64; infinite where nothing can be wrong, or nothing is known."""
+    """Return the margin of one word at a step, in float64.
+
+    It is infinite where no token can be wrong, or where float64 cannot hold it.
+    """
     task = network.task
     logits = forward(network.weights, task.tokens(word), task.steps[step][0])
     margin = float(leads_of_set(logits, task.right(word, step))[0])
@@ -63,7 +66,7 @@ def attack(
     at: int,
     start: Float[np.ndarray, " k"],
 ) -> Found:
-    """The word of a cell with the smallest margin that descent finds, from the point `start`."""
+    """Return the word of a cell with the smallest margin that descent from `start` finds."""
     task, own, heads = network.task, cells.own, network.heads
     stream = tables.stream.middle[own]
     N = [table.middle[own] for table in tables.N]
@@ -93,7 +96,7 @@ def attack(
 def margin_gradient(
     network: Network, stream: Float[np.ndarray, " d"], point: Float[np.ndarray, " k"], answer: int
 ) -> Float[np.ndarray, " k"]:
-    """By central differences."""
+    """Estimate the margin's gradient by central differences."""
     k = len(point)
     step = 1e-6 * (1 + np.abs(point).max(initial=0.0))
     points = np.concatenate([point + step * np.eye(k), point - step * np.eye(k)])
@@ -107,7 +110,7 @@ def shortest_word(
     first: int,
     cells: list[tuple[int, tuple[int, ...]]],
 ) -> Words:
-    """The word with the smallest sum of costs, [state before, letter] of each letter, of some cells.
+    """Return the word of some cells with the smallest sum of costs.
 
     Args:
         task: The task.
@@ -152,7 +155,7 @@ def shortest_word(
 
 
 def true_margin(network: Network, word: tuple[int, ...], step: int) -> tuple[float, float, int]:
-    """Bounds of one word's margin at a step in real arithmetic, and the token with the largest logit."""
+    """Bound a word's margin at a step in real arithmetic; also return its top token."""
     task = network.task
     letters = np.array([word])
     with precision(TRUTH_BITS):

@@ -60,12 +60,16 @@ class AxisControls:
             f"With the other coordinates at their means, s alone gives the right z{i} for "
             f"{percent(self.s_alone)} of {self.inputs:,} random inputs; without s "
             f"{percent(self.without_s)} are right. The digit drawn at s is right for "
-            f"{percent(self.as_drawn, 2)}. A linear function of {read} and the token before z{i} in "
+            f"{percent(self.as_drawn, 2)}. A linear function of {read} and "
+            f"the token before z{i} in "
             f"place of what attention brings is right for {percent(self.linear)}"
         )
         if self.lower_sum_shuffled is None:
             return f"{told}."
-        return f"{told}, and for {percent(self.lower_sum_shuffled)} with x{i - 1} + y{i - 1} of another input."
+        return (
+            f"{told}, and for {percent(self.lower_sum_shuffled)} with x{i - 1} + "
+            f"y{i - 1} of another input."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +92,7 @@ class _Drawn:
 
 
 def axis_controls(network: Network, axis: "Axis", inputs: int = INPUTS) -> AxisControls:
-    """Count how many answers are right with s alone, without it, and with what should not suffice."""
+    """Count the answers that s alone, all but s, and each control get right."""
     fitted, tried = (_drawn(network, axis, inputs, seed) for seed in (FITTED, TRIED))
     mean, brought = fitted.brought.mean(axis=0), tried.brought
     on_axis = np.arange(len(mean)) == axis.coordinate

@@ -1,4 +1,6 @@
-"""Cells: the words that pass a state and have given letters in a window, everything outside being free.
+"""Cells: the words that pass one state and have given letters in a window.
+
+Letters outside the window are free.
 
 At a step the window goes from the letter that is asked for to the letter of the query's own token,
 so that the right answer and the own token are functions of the cell. Refining a cell fixes one more
@@ -52,7 +54,7 @@ class Cells:
         return len(self.state)
 
     def of(self, at: np.ndarray) -> "Cells":
-        """Some of them."""
+        """Return the cells at these indices."""
         arrays = (
             self.state[at],
             self.after[at],
@@ -64,7 +66,10 @@ class Cells:
         return Cells(self.first, self.last, self.own, *arrays)
 
     def refined(self, task: SequenceTask, tables: StepTables, side: str) -> tuple["Cells", Indices]:
-        """Every cell with one more letter fixed, below ("-") or above ("+"); and whose child each is, in order."""
+        """Fix one more letter of every cell, below ("-") or above ("+") its window.
+
+        The result is the children, and for each child the index of its parent, in order.
+        """
         if side == "-":
             table = task.next[self.first - 1]
             before = [np.argwhere(table == state) for state in range(task.states[self.first])]
@@ -91,7 +96,7 @@ class Cells:
 
 
 def window(task: SequenceTask, step: int) -> tuple[int, int]:
-    """First letter of a step's window, and the one after its last."""
+    """Return the first letter of a step's window and the letter after its last."""
     query, letter, _ = task.steps[step]
     fed = task.positions[query]
     both = (letter, letter if isinstance(fed, int) else fed[0])
@@ -99,7 +104,7 @@ def window(task: SequenceTask, step: int) -> tuple[int, int]:
 
 
 def places_of(task: SequenceTask, step: int) -> tuple[int, ...]:
-    """How many states there are before a step's window, and how many letters at each place of it."""
+    """Return the number of states before a step's window and of letters at each place in it."""
     first, last = window(task, step)
     return (task.states[first], *task.alphabets[first:last])
 
@@ -131,14 +136,16 @@ def check_window(task: SequenceTask, step: int) -> None:
     first, last = window(task, step)
     if prod(places_of(task, step)) > MOST_AT_FIRST:
         raise BadConfig(
-            f"task {task.name!r}: step {step} fixes the letters {first} … {last - 1}, from the one that is asked for "
+            f"task {task.name!r}: step {step} fixes the letters {first} … {last - 1}, from "
+            "the one that is asked for "
             "to that of the position that is read. These have more than "
-            f"{MOST_AT_FIRST:,} cells, and every one is listed; read a position whose letter is nearer"
+            f"{MOST_AT_FIRST:,} cells, and every one is listed; read a "
+            "position whose letter is nearer"
         )
 
 
 def reached(task: SequenceTask, step: int) -> Reached:
-    """The cells of a step that a word passes, in canonical order.
+    """List the cells of a step that some word passes, in canonical order.
 
     Raises:
         BadConfig: where there are too many.
@@ -166,7 +173,7 @@ def reached(task: SequenceTask, step: int) -> Reached:
 def all_cells(
     task: SequenceTask, tables: StepTables, step: int
 ) -> tuple[list[Cells], list[Indices]]:
-    """Every cell of a step that a word passes, one group per own token; and each one's place in canonical order."""
+    """Group the cells that some word passes by own token, with their canonical places."""
     (first, last), every = window(task, step), reached(task, step)
     groups, places = [], []
     for index, token in enumerate(tables.own):

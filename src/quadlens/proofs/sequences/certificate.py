@@ -1,4 +1,4 @@
-"""What is proved about a network on sequences: verdict, counts, margin, and the certificate for the checker."""
+"""The proof about a network on sequences: verdict, counts, margin and certificate."""
 
 import json
 import time
@@ -62,12 +62,12 @@ class SequenceCertificate(Displayed):
 
     @cached_property
     def worst_margin(self) -> tuple[float, float, int]:
-        """Bounds of the worst word's margin in real arithmetic, and the token that has the largest logit there."""
+        """Bound the worst word's margin in real arithmetic; also return its top token."""
         return true_margin(self.network, self.worst.word, self.worst.step)
 
     @cached_property
     def wrong_inputs(self) -> tuple[int, int]:
-        """At least and at most so many inputs are answered wrong, exactly counted."""
+        """Bound from both sides how many inputs are answered wrong."""
         counts = [step.counted() for step in self.steps]
         least = max(least for least, _ in counts)
         joined = in_union(self.network.task, [list(step.wrong_cells()) for step in self.steps])
@@ -77,7 +77,10 @@ class SequenceCertificate(Displayed):
 
     @property
     def margin_attained(self) -> float | None:
-        """The smallest margin found, rounded up; None where every token is right, or float64 cannot hold it."""
+        """Return the smallest margin found, rounded up.
+
+        It is None where every token is right, or where float64 cannot hold it.
+        """
         return None if self.worst_margin[1] == np.inf else self.worst_margin[1]
 
     @property
@@ -97,7 +100,10 @@ class SequenceCertificate(Displayed):
 
     @cached_property
     def margin(self) -> Fraction | None:
-        """A lower bound of the margin at every step of every input proved right; None where none is."""
+        """Return a lower bound of the margin at every step of every input proved right.
+
+        It is None where no input is.
+        """
         proved = (RIGHT, COUNTED, LINEAR)
         margins = [
             leaf.margin for step in self.steps for leaf in step.leaves if leaf.kind in proved
@@ -111,7 +117,11 @@ class SequenceCertificate(Displayed):
 
     @property
     def verdict(self) -> SequenceVerdict:
-        """WRONG where an input is; CERTIFIED where all are right; PARTLY where some are; UNPROVED."""
+        """Return WRONG, CERTIFIED, PARTLY or UNPROVED.
+
+        WRONG: an input is proved wrong. CERTIFIED: all are right. PARTLY: some are. UNPROVED: none
+        is.
+        """
         if self.is_wrong:
             return "WRONG"
         if self.wrong_inputs[1] == 0:
@@ -125,7 +135,7 @@ class SequenceCertificate(Displayed):
 
     @property
     def wrong(self) -> list[list[Any]]:
-        """Inputs proved to be answered wrong, as [input, answered, expected]: the counterexample, if there is one."""
+        """List the counterexample, if there is one, as [[input, answered, expected]]."""
         example = self.counter_example
         return (
             []
@@ -135,7 +145,7 @@ class SequenceCertificate(Displayed):
 
     @property
     def counter_example(self) -> dict[str, Any] | None:
-        """An input that is answered wrong, what greedy decoding answers, and what it should; None without one."""
+        """Return an input answered wrong, its answers and the right ones; None without one."""
         if not self.is_wrong:
             return None
         word = self.worst.word
@@ -146,7 +156,7 @@ class SequenceCertificate(Displayed):
         }
 
     def told(self, word: tuple[int, ...]) -> list[int]:
-        """A word as a reader knows it: two numbers for a sum, otherwise its letters."""
+        """Write a word for a reader: two numbers for a sum, otherwise its letters."""
         if self.network.task.name.startswith("add:"):
             base = len(self.network.config.task.digits)
             return [
@@ -161,7 +171,10 @@ class SequenceCertificate(Displayed):
         return [np.flatnonzero(task.right(letters, i)[0]).tolist() for i in range(len(task.steps))]
 
     def decoded(self, word: tuple[int, ...]) -> list[int]:
-        """What each step answers in float64, its answers being fed on to the next where the task feeds them."""
+        """Return what each step answers in float64.
+
+        An answer is fed to the next step where the task feeds it.
+        """
         task, answers = self.network.task, []
         tokens = task.tokens(np.array([word]))
         for query, _, _ in task.steps:
@@ -180,15 +193,17 @@ class SequenceCertificate(Displayed):
 
     @property
     def statement(self) -> str:
-        """What is proved, in words; decimals are rounded to the safe side."""
+        """State what is proved, in words; decimals are rounded to the safe side."""
         (least, most), words = self.wrong_inputs, task_words(self.network.config.task)
         if self.margin is None:
             text = f"Of {words}: none of the {self.inputs:,} inputs is proved right."
         else:
             which = "all" if most == 0 else f"at least {self.certified_inputs:,} of the"
             text = (
-                f"On {which} {self.inputs:,} inputs of {words}, in real arithmetic on the stored weights, greedy "
-                "decoding is right: at every step the logit of a right token exceeds that of every token that is not "
+                f"On {which} {self.inputs:,} inputs of {words}, in real arithmetic on "
+                "the stored weights, greedy "
+                "decoding is right: at every step the logit of a right token exceeds that "
+                "of every token that is not "
                 f"right, by at least {margin_words(self.margin)}."
             )
         return (
@@ -276,7 +291,9 @@ class SequenceCertificate(Displayed):
         tell: Callable[[str], None] = lambda _: None,
         model: bytes | None = None,
     ) -> None:
-        """Write the file, whole or not at all, once the checker's first stage, and a short proof, is passed.
+        """Write the certificate, whole or not at all, once the checker accepts its first stage.
+
+        A short proof is checked in full before.
 
         Args:
             path: Where.
@@ -350,7 +367,7 @@ def _entries(group: Group, first: int, last: int) -> list[Any]:
 
 
 def task_words(task: TaskSpec) -> str:
-    """What a task asks, in words; where decoding stops is part of it."""
+    """Describe a task in words, with the step at which decoding stops."""
     kind, _, size = task.name.partition(":")
     if kind == "add":
         stops = {
@@ -362,7 +379,10 @@ def task_words(task: TaskSpec) -> str:
             f"adding two numbers of {size} digits in base {len(task.digits)} (the answer: {answer})"
         )
     if kind == "cumsum-sign":
-        return f"the sign of every running sum of {size} numbers from -{task.largest} to {task.largest}"
+        return (
+            f"the sign of every running sum of {size} numbers from "
+            f"-{task.largest} to {task.largest}"
+        )
     if kind == "max":
         return f"the largest of {size} tokens out of {task.tokens}"
     return f"the task {task.name}"
@@ -372,7 +392,8 @@ def check_strategy(strategy: str) -> None:
     """Refuse a strategy that is for networks on pairs."""
     if strategy not in ("auto", "cells"):
         raise BadConfig(
-            f"strategy {strategy!r} is for networks on pairs; one on sequences is proved by cells (or auto)"
+            f"strategy {strategy!r} is for networks on pairs; one on sequences "
+            "is proved by cells (or auto)"
         )
 
 
@@ -413,7 +434,7 @@ def _decided(network: Network, digest: str, progress: Callable[[str], None]) -> 
 
 
 def _first_words(steps: Sequence[StepProof | LinearStep]) -> Iterator[Found]:
-    """The words that each step's attack begins with; one at least, and no more once the time is over."""
+    """Yield each step's first attacked words: at least one, then none once the time is over."""
     for step in steps:
         for word in step.attacks():
             yield word

@@ -1,4 +1,4 @@
-"""Checking a certificate, for users: it is proved again by a program that shares no code with this one."""
+"""Check a certificate by a program that shares no code with the one that wrote it."""
 
 import tempfile
 from pathlib import Path
@@ -28,7 +28,7 @@ def check(
     proved: bool = False,
     progress: "Progress | None" = None,
 ) -> CheckReport:
-    """Prove a certificate again, from scratch, by a program that imports nothing of the one that wrote it.
+    """Check a certificate from scratch, by a program independent of its writer.
 
     Args:
         certificate: What `certify` returned, or a file.

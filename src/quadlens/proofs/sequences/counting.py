@@ -1,4 +1,4 @@
-"""How many words of cells that no box decides are right, and how many wrong: counted on both sides of a plane.
+"""Count the right and the wrong words of cells that no box decides, by hyperplanes.
 
 On the box of some cells of one own token and answer let φ(r) = Σ_k g_k r_k, g being about the
 margin's gradient where the margin is 0. Bounds of margin - φ over the box, in pieces, give two
@@ -60,7 +60,11 @@ ALONG, ROUNDS, MOST_PIECES, SHARP, ROOM = 32, 12, 192, 0.002, 0.001
 
 @dataclass(eq=False)
 class Some:
-    """Cells of one group and answer; slope: of the plane of those that they are some of, where that was of use."""
+    """Cells of one group with one right answer, to be decided together.
+
+    `slope` is the hyperplane's slope of a larger set that these cells are part of. It is None where
+    counting by that slope was of no use.
+    """
 
     step: StepProof
     group: Group
@@ -69,22 +73,21 @@ class Some:
 
     @cached_property
     def box(self) -> Interval:
-        """The hull of their boxes."""
+        """Return the smallest box that holds the boxes of all cells."""
         return self.group.boxes.hull(self.members)
 
     @property
     def cells(self) -> Cells:
-        """The cells."""
         return self.group.cells.of(self.members)
 
     @property
     def answer(self) -> int:
-        """The right answer of each."""
+        """Return the right answer of the cells."""
         return int(self.group.cells.answer[self.members[0]])
 
     @cached_property
     def words(self) -> int:
-        """How many there are."""
+        """Count the words of the cells."""
         task, cells = self.step.network.task, self.cells
         begun = np.bincount(cells.state, minlength=task.states[cells.first]).tolist()
         ways = zip(begun, task.words_to[cells.first], strict=True)
@@ -92,16 +95,15 @@ class Some:
 
 
 class Counter:
-    """Counts words of one step."""
+    """Counts the right and the wrong words of one step by hyperplanes."""
 
     def __init__(self, step: StepProof) -> None:
-        """Of one step."""
         self.step, self.task = step, step.network.task
         self.bits = -(-(self.task.inputs.bit_length() + 1) // 8) * 8
         self._ranges: dict[tuple[int, int, int], Any] = {}
 
     def denominators(self, some: Some) -> Float[np.ndarray, "2 h"]:
-        """The least and the largest Σ_j w_j of each head over all words of the cells."""
+        """Return bounds of each head's denominator Σ_j w_j over all words of the cells."""
         cells, step = some.cells, self.step
         key = (cells.own, cells.first, cells.last)
         if key not in self._ranges:
@@ -124,7 +126,7 @@ class Counter:
         return np.stack([least_sums[0], -least_sums[1]])
 
     def words(self, some: Some, plane: Plane) -> tuple[int, int]:
-        """How many words of the cells are wrong at least, and not right at most."""
+        """Count words by a hyperplane: (wrong at least, not proved right at most)."""
         step, cells, heads = self.step, some.cells, self.step.network.heads
         slope, at = np.array(plane.slope), np.array(plane.at)
         E = self.denominators(some)
@@ -199,7 +201,7 @@ class Counter:
     def _reach(
         self, some: Some, slope: Float[np.ndarray, " k"], at: Float[np.ndarray, " h"]
     ) -> Float[np.ndarray, " h"]:
-        """No |g_h · r_h - ρ_h| over the box is larger."""
+        """Bound |g_h · r_h - ρ_h| from above over the box, for each head h."""
         ends = np.stack([slope * some.box.lo, slope * some.box.hi])
         heads = self.step.network.heads
         low, high = (
@@ -209,7 +211,10 @@ class Counter:
 
 
 class Spread:
-    """Words by the sum of their free letters' bins: one integer per state, `bits` bits to a bin."""
+    """A histogram of words by the sum of their free letters' bins.
+
+    It keeps one integer per state, with `bits` bits per bin.
+    """
 
     def __init__(
         self,
@@ -219,7 +224,7 @@ class Spread:
         last: int,
         bits: int,
     ) -> None:
-        """Of the letters before `first` and from `last` on."""
+        """Add up the letters before `first` and those from `last` on."""
         self.bits, self.offset, self.bins, self._sums = (
             bits,
             0,
@@ -243,7 +248,7 @@ class Spread:
     def _edges(
         self, task: SequenceTask, letter: int, bins: Float[np.ndarray, "s a"]
     ) -> list[list[int]]:
-        """(state before, state after, bins, how many letters)."""
+        """List (state before, state after, bins above the smallest, number of letters)."""
         smallest = int(bins.min())
         self.offset, self.bins = self.offset + smallest, self.bins + int(bins.max()) - smallest
         states = np.broadcast_to(np.arange(len(bins))[:, None], bins.shape)
@@ -254,7 +259,7 @@ class Spread:
         return np.concatenate([edges, many[:, None]], axis=1).tolist()
 
     def from_on(self, state: int, after: int, least: int) -> int:
-        """How many words between these states have a sum of at least so many bins."""
+        """Count the words between two states whose sum is at least so many bins."""
         if (state, after) not in self._sums:
             size = self.bits // 8
             together = (self.low[state] * self.up[after]).to_bytes(size * self.bins, "little")
@@ -268,7 +273,7 @@ class Spread:
 
 
 def planes(some: list[Some], target: float) -> list[Plane]:
-    """For sets of cells of one step, a plane each, without counts."""
+    """Fit one hyperplane to each set of cells of one step, without counting words."""
     step = some[0].step
     network = step.network
     boxes = Interval.stack([subset.box for subset in some])
@@ -305,7 +310,10 @@ def planes(some: list[Some], target: float) -> list[Plane]:
 
 
 def _crossing(some: Some) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
-    """A point of the box near which the margin is 0, along the gradient from the centre, and the gradient there."""
+    """Find a point of the box near which the margin is 0, and the margin's gradient there.
+
+    The search goes along the gradient from the box's centre.
+    """
     step, box, answer = some.step, some.box, some.answer
     network, stream = step.network, step.tables.stream.middle[some.group.cells.own]
     point, width = box.middle, box.hi - box.lo
@@ -333,7 +341,7 @@ def _sides(
     slope: Float[np.ndarray, "n k"],
     target: float,
 ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-    """Numbers with: φ at least the first is right, at most the second wrong."""
+    """Bound φ for each box: at least the first number is right, at most the second wrong."""
     n, tail = len(own), step.tail
     right, wrong = np.full(n, -np.inf), np.full(n, np.inf)
     owner, pieces = np.arange(n), boxes
@@ -392,7 +400,10 @@ def _at_points(
 
 
 def count_open(steps: Sequence[StepProof], target: float) -> None:
-    """Give the open cells of all steps planes and counts, cutting and refining where most words stay undecided."""
+    """Count the words of all open cells, refining where most words are undecided.
+
+    Every open cell gets a leaf with a hyperplane and its counts, or stays open.
+    """
     counters = {id(step): Counter(step) for step in steps}
     tie, heap = numbers(), list[tuple[int, int, Some, Plane | None]]()
     todo = [subset for step in steps for subset in _open(step)]
@@ -432,7 +443,7 @@ def count_open(steps: Sequence[StepProof], target: float) -> None:
 
 
 def all_right(step: StepProof, group: Group, hard: list[int], target: float) -> list[int]:
-    """Give leaves to the cells all of whose words are beyond a plane, together or each by itself; the others."""
+    """Give leaves to the cells whose words a hyperplane proves right; return the others."""
     if not len(step.network.heads):  # no coordinate, no plane
         return hard
     counter, left = Counter(step), list[int]()
@@ -465,7 +476,7 @@ def _open(step: StepProof) -> list[Some]:
 
 
 def _leaf(some: Some, plane: Plane | None, target: float) -> None:
-    """Put the cells in a leaf of their own: counted by a plane, or open."""
+    """Put the cells in a leaf of their own: counted by a hyperplane, or open."""
     step, group, box = some.step, some.group, some.box
     kind, ends = (
         (OPEN, np.zeros((0, 2))) if plane is None else (COUNTED, np.stack([box.lo, box.hi], axis=1))
@@ -477,7 +488,7 @@ def _leaf(some: Some, plane: Plane | None, target: float) -> None:
 
 
 def _halves(some: Some, slope: tuple[float, ...] | None) -> list[Some]:
-    """Two sets of cells, apart along the coordinate that moves the margin most."""
+    """Split a set of cells along the coordinate that moves the margin most."""
     step, group = some.step, some.group
     margins = step.tail.margins(
         step.tables.stream[[group.cells.own]], some.box[None], np.array([some.answer])
@@ -491,9 +502,10 @@ def _halves(some: Some, slope: tuple[float, ...] | None) -> list[Some]:
 def _parts(
     some: Some, target: float, slope: tuple[float, ...] | None
 ) -> tuple[list[Some] | None, int]:
-    """Two halves; or of a single cell the children that are not decided, and how many words of the others are wrong.
+    """Split a set of cells, or refine a single cell; count its children's wrong words.
 
-    None where nothing is free.
+    The result is the sets that are still undecided, and how many words of the other children are
+    wrong. The sets are None where no letter is free.
     """
     step, group = some.step, some.group
     if len(some.members) > 1:
@@ -538,7 +550,11 @@ def _undecided(plane: Plane | None) -> float:
 
 
 def _with_counts(counter: Counter, some: Some, plane: Plane) -> Plane | None:
-    """None where nothing is known of any word, or where the cells are not proved to be in their box."""
+    """Count the words of the cells by a hyperplane.
+
+    The result is None where the count decides no word, or where the cells are not proved to be in
+    their box.
+    """
     step = counter.step
     phi = _phi(some.box[None], np.array([plane.slope]))
     width = float(phi.hi[0] - phi.lo[0])

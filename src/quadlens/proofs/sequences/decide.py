@@ -1,4 +1,4 @@
-"""Every cell of a step is right, wrong or open: boxes found, proved, merged into leaves, refined where need be.
+"""Prove each cell of a step right or wrong, by boxes that are merged, bisected and refined.
 
 Leaves come top down: all cells of one own token and answer in one box; where the margin over it is
 not proved the cells are split in two, down to single cells, whose box is bisected. What is left is
@@ -52,18 +52,19 @@ SMALLEST = 5e-324
 
 
 class Aim:
-    """What proofs of all steps aim at; it changes when a word with a smaller margin is found.
+    """The margin that the proofs of all steps aim at.
+
+    It changes when a word with a smaller margin is found.
 
     Attributes:
         worst: The word with the smallest margin so far.
     """
 
     def __init__(self, words: Iterable[Found]) -> None:
-        """From the first words that were found."""
         self.worst = min(words, key=lambda word: word.margin)
 
     def meet(self, words: Iterable[Found]) -> None:
-        """More words were found."""
+        """Take account of more words."""
         self.worst = min((self.worst, *words), key=lambda word: word.margin)
 
     @property
@@ -94,7 +95,7 @@ class StepProof:
     """One step of one network."""
 
     def __init__(self, network: Network, tail: Tail, number: int) -> None:
-        """Find where the cells' boxes are."""
+        """Build the step's tables and the boxes of its cells."""
         self.network, self.tail, self.number = network, tail, number
         self.tables: StepTables = network.step(number)
         tables = self.tables
@@ -109,7 +110,7 @@ class StepProof:
         self.places = prod(places_of(network.task, number))
 
     def group(self, cells: Cells, place: Any = None) -> Group:
-        """Cells with their boxes, and no leaf yet."""
+        """Return cells with their boxes and without leaves."""
         low, high = search(self.network.task, self.tables, cells, self.network.heads)
         pad = 1e-10 * (np.abs(low) + np.abs(high) + (high - low)) + 2 * GRAIN
         boxes = Interval(
@@ -118,7 +119,7 @@ class StepProof:
         return Group(cells, boxes, np.full(len(cells), -1), place=place)
 
     def attacks(self) -> Iterator[Found]:
-        """Words of the cells whose centres have the smallest margins."""
+        """Yield words of the cells whose centres have the smallest margins."""
         ranked = []
         for group in self.groups:
             stream, centre = self.tables.stream.middle[group.cells.own], group.boxes.middle
@@ -131,13 +132,16 @@ class StepProof:
             )
 
     def by_boxes(self, group: Group, target: float) -> list[int]:
-        """Give leaves to the cells that boxes decide, together or each by itself; the others."""
+        """Give leaves to the cells that boxes decide; return the cells that are left.
+
+        Cells are decided together first, then each by itself.
+        """
         ((proposals, hard),) = self._merged([group], target)
         left = self._settled(group, proposals, hard)
         return self._settled(group, *self._bisected(group, left, target))
 
     def decide(self, aim: Aim, by_planes: ByPlanes, groups: list[Group] | None = None) -> None:
-        """Give every cell a leaf, right ones with the margin that is aimed at where that can be had.
+        """Give every cell a leaf, with the margin aimed at where that can be proved.
 
         Merge, bisect, attack, try planes, refine; and all again for the children.
         """
@@ -157,7 +161,7 @@ class StepProof:
             self.decide(aim, by_planes, children)
 
     def _attacks_on(self, group: Group, hard: list[int]) -> Iterator[Found]:
-        """Words of those of these cells in whose boxes the margin may be smallest."""
+        """Yield words of the given cells, from the boxes where the margin may be smallest."""
         at, own = np.array(hard), group.cells.own
         answers, boxes = group.cells.answer[at], group.boxes[at]
         slope = self.tail.margins(self.tables.stream[np.full(len(at), own)], boxes, answers).slope
@@ -168,7 +172,10 @@ class StepProof:
             )
 
     def _refined(self, group: Group, hard: list[int], aim: Aim) -> list[Group]:
-        """The children of these cells, in one group; none, but leaves, where nothing is free or no room is left."""
+        """Return the children of these cells as one group, or give the cells open leaves.
+
+        The list is empty where no letter is free, no room is left, or the time is over.
+        """
         side, target = self.side(group, np.array(hard)), aim.target
         grown = self._size(group, side) * len(hard) if side else 0
         # Where an input is wrong, and most cells are hard, they are better counted than refined.
@@ -192,7 +199,10 @@ class StepProof:
         return [child]
 
     def _settled(self, group: Group, proposals: list[Proposal], hard: list[int]) -> list[int]:
-        """Leaves of the proposals whose cells are all proved to be in their box; the cells that are still open."""
+        """Make leaves of the proposals whose cells are proved to be in their box.
+
+        The result is the cells that are still undecided.
+        """
         if not proposals:
             return hard
         members = np.concatenate([proposal.members for proposal in proposals])
@@ -215,7 +225,7 @@ class StepProof:
         return sorted(hard)
 
     def _merged(self, groups: list[Group], target: float) -> list[tuple[list[Proposal], list[int]]]:
-        """Of each group: cells whose boxes' hull is decided, together; and those that are not even by themselves."""
+        """Find in each group the sets of cells that one box decides, and the cells without one."""
         by_group: list[tuple[list[Proposal], list[int]]] = [([], []) for _ in groups]
         queue = [
             (number, np.flatnonzero(group.cells.answer == answer))
@@ -254,7 +264,7 @@ class StepProof:
     def _bisected(
         self, group: Group, hard: list[int], target: float
     ) -> tuple[list[Proposal], list[int]]:
-        """The single cells whose box is decided in pieces, all right or all wrong; and the others."""
+        """Find single cells whose box bisects into all right or all wrong; the rest too."""
         n, cells = len(hard), group.cells
         if not hard or not len(self.network.heads):
             return [], hard
@@ -301,7 +311,10 @@ class StepProof:
         slope: Float[np.ndarray, "n k"],
         answers: Int[np.ndarray, " n"],
     ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-        """About the margins at the corners where they are smallest and largest: what no bisection would overcome."""
+        """Estimate the margins at the corners where they are smallest and largest.
+
+        No bisection overcomes a margin of the wrong sign there.
+        """
         stream = self.tables.stream.middle[own]
         ends = ((pieces.lo, pieces.hi), (pieces.hi, pieces.lo))
         low, high = (
@@ -311,7 +324,7 @@ class StepProof:
         return low, high
 
     def _size(self, group: Group, side: str) -> int:
-        """About how many children a cell has."""
+        """Estimate how many children a cell has."""
         task, cells = self.network.task, group.cells
         if side == "+":
             return task.alphabets[cells.last]
@@ -319,7 +332,10 @@ class StepProof:
         return max(1, table.size // task.states[cells.first])
 
     def side(self, group: Group, hard: Int[np.ndarray, " n"]) -> str:
-        """Below or above: where letters move attention more; empty where nothing is free."""
+        """Say on which side of the window a letter moves attention more.
+
+        The result is "-" for below, "+" for above, and empty where no letter is free.
+        """
         cells, task, heads = group.cells, self.network.task, self.network.heads
         centre = group.boxes.middle[hard].mean(axis=0)
         width = (group.boxes.hi - group.boxes.lo)[hard].mean(axis=0)
@@ -338,7 +354,7 @@ class StepProof:
         return "-" if below and (low >= high or not above) else "+"
 
     def drop_unused(self) -> None:
-        """Forget the leaves that no cell is in any more."""
+        """Remove the leaves that contain no cell."""
         groups = list(self.all_groups())
         used = np.unique(np.concatenate([group.leaf for group in groups]))
         used = used[used >= 0]
@@ -349,7 +365,7 @@ class StepProof:
         self.leaves = [self.leaves[i] for i in used.tolist()]
 
     def words_by_leaf(self) -> dict[int, int]:
-        """How many words are in the cells of each leaf, exactly."""
+        """Count the words in the cells of each leaf, exactly."""
         words, task = dict.fromkeys(range(len(self.leaves)), 0), self.network.task
         for group in self.all_groups():
             cells, settled = group.cells, np.flatnonzero(group.leaf >= 0)
@@ -363,7 +379,7 @@ class StepProof:
         return words
 
     def counted(self) -> tuple[int, int]:
-        """At least and at most so many words are wrong at this step."""
+        """Return bounds (at least, at most) of the number of words wrong at this step."""
         least = most = 0
         for leaf, words in self.words_by_leaf().items():
             kind, plane = self.leaves[leaf].kind, self.leaves[leaf].plane
@@ -372,7 +388,7 @@ class StepProof:
         return least, most
 
     def wrong_cells(self) -> Iterator[Fixed]:
-        """The cells of wrong leaves."""
+        """Yield the cells of wrong leaves."""
         wrong = np.array([leaf.kind == WRONG for leaf in self.leaves] + [False])
         for group in self.all_groups():
             cells = group.cells
@@ -383,7 +399,7 @@ class StepProof:
                 yield Fixed(cells.first, tuple(states), tuple(letters))
 
     def all_groups(self) -> Iterator[Group]:
-        """The groups of the whole step, and of refined cells."""
+        """Yield the groups of the whole step and of refined cells."""
         stack = list(self.groups)
         while stack:
             group = stack.pop()

@@ -1,4 +1,4 @@
-"""Answers of a network on sequences in float64: on every word where these are few, else on a sample."""
+"""Evaluate a network on sequences in float64: on all words where they are few, or a sample."""
 
 from dataclasses import dataclass
 from itertools import product
@@ -20,7 +20,7 @@ MAX_WRONG = 100
 
 @dataclass(frozen=True, repr=False)
 class SequenceEvaluation(Displayed):
-    """What a network answers on some words.
+    """The answers of a network on some words.
 
     Attributes:
         task: Its name.

@@ -1,4 +1,4 @@
-"""What a network on sequences does: what each step reads, with which weight, and what the number that it reads means.
+"""What each step of a network on sequences reads, how much, and what that number means.
 
 Weights of attention are bounded over all inputs: with E_l what the positions of letter l add to the
 denominator, the share of l is E_l / Σ E, at least min E_l / (min E_l + Σ_{others} max E), and at
@@ -67,7 +67,6 @@ class StepReading:
     shares: tuple[tuple[Share, ...], ...]
 
     def words(self) -> str:
-        """One sentence."""
         parts = []
         for head, shares in enumerate(self.shares):
             who = f"head {head} " if len(self.shares) > 1 else ""
@@ -76,7 +75,7 @@ class StepReading:
 
 
 def _shares_in_words(shares: tuple[Share, ...]) -> str:
-    """What a head puts on what; shares whose bounds say nothing belong to all else."""
+    """Say how a head's attention is shared; shares without a useful bound count as the rest."""
     if not shares:
         return "reads everything a little"
     bounds = [(share, at_least(share.low, DIGITS), at_most(share.high, DIGITS)) for share in shares]
@@ -90,7 +89,7 @@ def _shares_in_words(shares: tuple[Share, ...]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """One step of an adder on the axis of s, the coordinate in which what attention brings differs most.
+    """One step of an adder along s, the coordinate of its attention output that varies most.
 
     Attributes:
         step: Its number.
@@ -122,7 +121,7 @@ class Axis:
 
     @property
     def overlapping(self) -> int:
-        """How many pairs of intervals with the same own token and different right digits overlap."""
+        """Count pairs of overlapping intervals: the same own token, different right digits."""
         right = np.arange(self.low.shape[1]) % ((self.low.shape[1]) // 2)
         meet = (self.low[:, :, None] <= self.high[:, None]) & (
             self.low[:, None] <= self.high[:, :, None]
@@ -130,7 +129,7 @@ class Axis:
         return int((meet & (right[:, None] < right)).sum())
 
     def words(self) -> str:
-        """What s is."""
+        """Describe the axis in words."""
         i = self.step
         before = (
             ""
@@ -141,16 +140,20 @@ class Axis:
             "no two intervals" if not self.overlapping else f"{self.overlapping} pairs of intervals"
         )
         return (
-            f"Of the answer z{i}, {percent(self.share, 1, 'down')} of the variance of what attention brings lies along "
-            f"one axis, s. There s changes by {self.per_sum:.3g} per unit of x{i} + y{i}{before} (least squares over "
-            f"cells, R² {fit(self.r2)}). For each token that it is read at, every value of x{i} + y{i} + carry has an "
-            f"interval on the axis that holds s on all inputs; {pairs} of different right digits overlap."
+            f"Of the answer z{i}, {percent(self.share, 1, 'down')} of the variance of what "
+            "attention brings lies along "
+            f"one axis, s. There s changes by {self.per_sum:.3g} per unit of x{i} + "
+            f"y{i}{before} (least squares over "
+            f"cells, R² {fit(self.r2)}). For each token that it is read at, every value of "
+            f"x{i} + y{i} + carry has an "
+            f"interval on the axis that holds s on all inputs; {pairs} of "
+            "different right digits overlap."
         )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SequenceExplanation(Displayed):
-    """What a network on sequences does, step by step.
+    """An explanation of a network on sequences, step by step.
 
     Attributes:
         network: The network with its task.
@@ -162,7 +165,7 @@ class SequenceExplanation(Displayed):
 
     @cached_property
     def axis(self) -> Axis | None:
-        """The middle step on the axis of s; None for a task that is no addition, lowest digit first."""
+        """Return the middle step along s; None unless the task adds, lowest digit first."""
         return axis_of(self.network, len(self.steps) // 2)
 
     @cached_property
@@ -171,14 +174,15 @@ class SequenceExplanation(Displayed):
         return None if self.axis is None else axis_controls(self.network, self.axis)
 
     def sentences(self) -> list[str]:
-        """What there is to say, each sentence with its values."""
+        """Return the explanation's sentences, each with its values."""
         task, config = self.network.task, self.network.config
         heads = "one head" if config.n_heads == 1 else f"{config.n_heads} heads"
         numbers = len(self.network.rows)
         first = (
             f"One layer, {heads}, {config.d_mlp} neurons answer {task.name}: {len(task.steps)} "
             f"{'step' if len(task.steps) == 1 else 'steps'}, {task.inputs:,} inputs. "
-            f"What attention brings to a step has {numbers} {'coordinate' if numbers == 1 else 'coordinates'}."
+            f"What attention brings to a step has {numbers} "
+            f"{'coordinate' if numbers == 1 else 'coordinates'}."
         )
         of_the_axis = [part.words() for part in (self.axis, self.axis_controls) if part is not None]
         return [first, *(step.words() for step in self.steps), *of_the_axis]
@@ -189,7 +193,7 @@ class SequenceExplanation(Displayed):
 
     @property
     def key_frequencies(self) -> None:
-        """None, as of every network that does not answer pairs."""
+        """Return None: only networks that answer pairs have key frequencies."""
 
     def _facts(self) -> dict[str, object]:
         return {
@@ -199,12 +203,19 @@ class SequenceExplanation(Displayed):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON view."""
+        """Return the explanation in JSON's types."""
         steps = [
-            {"step": step.step, "asked": step.asked, "read_at": step.read_at,
-             "shares": [[{"positions": s.names, "low": s.low, "high": s.high} for s in head] for head in step.shares]}
+            {
+                "step": step.step,
+                "asked": step.asked,
+                "read_at": step.read_at,
+                "shares": [
+                    [{"positions": s.names, "low": s.low, "high": s.high} for s in head]
+                    for head in step.shares
+                ],
+            }
             for step in self.steps
-        ]  # fmt: skip
+        ]
         return {
             "task": self.network.task.name,
             "inputs": self.network.task.inputs,
@@ -220,7 +231,7 @@ class SequenceExplanation(Displayed):
 
 
 def explain_sequence(weights: Weights) -> SequenceExplanation:
-    """What each step of a network on sequences reads, and what the number that it reads means."""
+    """Explain what each step of a network on sequences reads, and what that means."""
     network = Network(weights)
     with np.errstate(all="ignore"):  # a bound that is no number is the widest there is
         return SequenceExplanation(
@@ -254,7 +265,10 @@ def _reading(network: Network, step: int) -> StepReading:
 
 
 def _over_words(part: Interval) -> Interval:
-    """What a part adds to the denominator over all states and letters, [own token]; weights are not negative."""
+    """Return what a part adds to the denominator over all states and letters, [own token].
+
+    Weights are not negative.
+    """
     return Interval(np.maximum(part.lo.min(axis=(1, 2)), 0.0), part.hi.max(axis=(1, 2)))
 
 
@@ -272,7 +286,7 @@ def shares_of_parts(parts: Interval) -> Interval:
 
 
 def _sums_before(parts: Interval) -> Interval:
-    """Of each part the sum of those before it."""
+    """For each part, add up the parts before it."""
     sums = [Interval.zeros(*parts.shape[1:])]
     for i in range(len(parts.lo) - 1):
         sums.append(sums[-1] + parts[i])
@@ -280,7 +294,7 @@ def _sums_before(parts: Interval) -> Interval:
 
 
 def position_name(network: Network, position: int) -> str:
-    """As the task's template calls it; a constant token by its number."""
+    """Name a position as the task's template does; a constant token by its number."""
     template = network.config.task.template
     if position >= len(template):
         return f"position {position}"
@@ -289,7 +303,10 @@ def position_name(network: Network, position: int) -> str:
 
 
 def axis_of(network: Network, step: int, points: int = 1200) -> Axis | None:
-    """A step of an adder on the axis of s; None for other tasks, and where attention brings nothing that differs."""
+    """Return a step of an adder along the axis of s.
+
+    The result is None for other tasks, and where attention brings nothing that differs.
+    """
     task, spec = network.task, network.config.task
     letter = task.steps[step][1]
     if (
@@ -366,7 +383,10 @@ def _values(task: Any, cells: Cells, letter: int, base: int) -> Int[np.ndarray, 
 def _along(
     line: Float[np.ndarray, " point"], nodes: Float[np.ndarray, "node k"], widest: int
 ) -> np.ndarray:
-    """All coordinates where s is on the line: from node to node, and straight on beyond the first and the last."""
+    """Return the points of the polyline through the nodes where s is on `line`.
+
+    Beyond the first and the last node it goes straight on.
+    """
     after = np.clip(np.searchsorted(nodes[:, widest], line), 1, len(nodes) - 1)
     left, right = nodes[after - 1], nodes[after]
     share = (line - left[:, widest]) / (right - left)[:, widest]

@@ -1,4 +1,4 @@
-"""The words of some cells as a small automaton, over which sums of one term per letter are minimised and counted.
+"""Words of cells as a small automaton, to minimise and count sums of one term per letter.
 
 States with the same future are one: the largest of ten tokens has 64 states, but of words whose
 largest is m it only matters whether m was seen. Words are counted by their sum in whole steps,
@@ -32,7 +32,7 @@ class Paths(NamedTuple):
     levels: tuple[tuple[tuple[Edge, ...], ...], ...]
 
     def used(self) -> list[Int[np.ndarray, " _"]]:
-        """The symbols of each letter that some word has."""
+        """List the symbols of each letter that some word has."""
         return [
             np.unique(np.concatenate([there for edges in level for _, there in edges]))
             for level in self.levels
@@ -47,7 +47,10 @@ def paths(
     start: int,
     ends: frozenset[int] | None,
 ) -> Paths:
-    """The words from a state before letter `first` to one of some states before letter `last`, or to any (None)."""
+    """Return the words from a state before letter `first` to certain states before `last`.
+
+    `ends` are these states; None allows any.
+    """
     kind = np.full(task.states[last], -1 if ends is not None else 0)
     kind[list(ends or ())] = 0
     levels = []
@@ -68,7 +71,10 @@ def _edges(row: Int[np.ndarray, " n"], many: int) -> tuple[Edge, ...]:
 
 
 def least(words: Paths, terms: list[Float[np.ndarray, "_ c"]]) -> Float[np.ndarray, " c"]:
-    """No more than any word's sum, for each column of the terms, [symbol, column] of each letter."""
+    """Bound every word's sum from below, for each column of the terms.
+
+    Terms are [symbol, column], one array per letter.
+    """
     best = {words.start: np.zeros(terms[0].shape[1])}
     for level, term in zip(words.levels, terms, strict=True):
         after: dict[int, Float[np.ndarray, " c"]] = {}
@@ -81,7 +87,10 @@ def least(words: Paths, terms: list[Float[np.ndarray, "_ c"]]) -> Float[np.ndarr
 
 
 def count_negative(words: Paths, steps: list[list[int]], bits: int) -> int:
-    """How many words have a negative sum of steps, exactly; there are fewer than 2^bits - 1 words."""
+    """Count the words with a negative sum of steps, exactly.
+
+    There are fewer than 2^bits - 1 words.
+    """
     smallest = [
         min(step[n] for n in used.tolist()) for step, used in zip(steps, words.used(), strict=True)
     ]

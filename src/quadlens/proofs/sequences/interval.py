@@ -22,12 +22,12 @@ TINY = 2.0**-1060
 
 
 def down(x: Array | np.float64) -> Array:
-    """Floats below what x would be if the one operation that made it had not been rounded."""
+    """Return floats below the exact results of one rounded operation."""
     return np.asarray(x - (np.abs(x) * RELATIVE + TINY))
 
 
 def up(x: Array | np.float64) -> Array:
-    """The same, above."""
+    """Return floats above the exact results of one rounded operation."""
     return np.asarray(x + (np.abs(x) * RELATIVE + TINY))
 
 
@@ -45,24 +45,25 @@ class Interval:
 
     @classmethod
     def exactly(cls, x: Array) -> "Interval":
-        """The floats themselves."""
         return cls(x, x)
 
     @classmethod
     def zeros(cls, *shape: int) -> "Interval":
-        """Nothing but 0."""
         return cls(np.zeros(shape), np.zeros(shape))
 
     @classmethod
     def stack(cls, parts: "Sequence[Interval]", axis: int = 0) -> "Interval":
-        """Intervals of one shape along a new axis."""
+        """Stack intervals of one shape along a new axis."""
         return cls(
             *(np.stack([getattr(part, end) for part in parts], axis=axis) for end in ("lo", "hi"))
         )
 
     @classmethod
     def of_balls(cls, balls: Any) -> "Interval":
-        """Arb's balls, in an array of objects: a middle read as a float is off by at most 2^-51 of it."""
+        """Read an array of Arb's balls.
+
+        A middle read as a float is off by at most 2^-51 of it.
+        """
         flat = balls.ravel().tolist()
         middle = np.array([float(ball.mid()) for ball in flat]).reshape(balls.shape)
         radius = np.array([float(ball.rad()) for ball in flat]).reshape(balls.shape)
@@ -71,12 +72,10 @@ class Interval:
 
     @property
     def middle(self) -> Array:
-        """About halfway."""
         return np.asarray(self.lo / 2 + self.hi / 2)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of both arrays."""
         return self.lo.shape
 
     def __getitem__(self, at: Any) -> "Interval":
@@ -155,9 +154,9 @@ class Interval:
         )
 
     def hull(self, rows: Any) -> "Interval":
-        """What holds some rows of the first axis."""
+        """Return the smallest intervals that hold some rows of the first axis."""
         return Interval(self.lo[rows].min(axis=0), self.hi[rows].max(axis=0))
 
     def meet(self, other: "Interval") -> "Interval":
-        """What both allow."""
+        """Intersect with another enclosure of the same numbers."""
         return Interval(np.maximum(self.lo, other.lo), np.minimum(self.hi, other.hi))

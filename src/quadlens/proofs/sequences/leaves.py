@@ -1,4 +1,4 @@
-"""What the proof of a step consists of: groups of cells, the leaves that decide them, and how boxes are cut."""
+"""Groups of cells, the leaves that decide them, and how sets and boxes are cut."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ GRAIN = 2.0**-HINT_BITS
 
 @dataclass(eq=False)
 class Group:
-    """Cells with the same window and own token, and what is known of them.
+    """Cells with the same window and own token, and their leaves.
 
     Attributes:
         cells: The cells.
@@ -36,7 +36,9 @@ class Group:
 
 
 class Plane(NamedTuple):
-    """φ = Σ_k g_k r_k over a box, and what it says of the words in it (`counting`); numbers are multiples of GRAIN.
+    """A linear function φ = Σ_k g_k r_k on a box, and what it decides of the words there.
+
+    Numbers are multiples of GRAIN. `counting` has the theorem.
 
     Attributes:
         slope: g, one number per coordinate.
@@ -89,7 +91,7 @@ class Proposal(NamedTuple):
 def halves(
     boxes: Interval, members: Int[np.ndarray, " n"], influence: Float[np.ndarray, " k"]
 ) -> list[Any]:
-    """Cells split in two where their boxes leave the widest gap, along the coordinate that matters most."""
+    """Split cells in two along the coordinate that matters most, at the widest gap."""
     if not len(influence):
         return [members[: len(members) // 2], members[len(members) // 2 :]]
     k = int(np.argmax(np.nan_to_num(influence, posinf=1e300)))
@@ -102,7 +104,7 @@ def halves(
 
 
 def bisect(boxes: Interval, influence: Float[np.ndarray, "n k"]) -> Interval:
-    """Every box in two, across the coordinate that matters most."""
+    """Cut every box in two across the coordinate that matters most."""
     rows = np.arange(len(boxes.lo))
     k = np.nan_to_num(influence, posinf=1e300).argmax(axis=1)
     low, high = boxes.lo.copy(), boxes.hi.copy()

@@ -1,4 +1,4 @@
-"""Networks of attention alone with one head: a lead over a rival is itself a ratio, and words are counted by its sign.
+"""Leads of networks of attention alone with one head: ratios, whose signs are counted.
 
 Without an MLP and a final norm, logit(r) - logit(c) = Σ_j w_j g_cj / Σ_j w_j with g_cj = (u_j + x_t
 + b_O) · D_c + b_c, D_c = W_U[:,r] - W_U[:,c] and b_c = b_U[r] - b_U[c]. The lead is at least μ
@@ -85,7 +85,7 @@ class LinearLeaf:
     margin: float
 
     def hints(self) -> dict[str, Any]:
-        """As certificates have it."""
+        """Return the leaf as a certificate writes it."""
         about = {"kind": self.kind, "own": self.own, "answer": self.answer}
         if self.kind == OPEN:
             return about
@@ -117,7 +117,7 @@ class Bundle:
 
     @property
     def settled(self) -> LinearLeaf:
-        """What is proved of it."""
+        """Return the leaf that decides the bundle."""
         if self.leaf is None:
             raise RuntimeError(f"nothing was proved of the cells of {self.symbols}")
         return self.leaf
@@ -129,12 +129,15 @@ class Bundle:
 
     @property
     def states(self) -> frozenset[int]:
-        """Of its cells."""
+        """Return the states before the window of the bundle's cells."""
         return frozenset(state for state, *_ in self.cells)
 
 
 def _put(bundles: dict[Any, Bundle], key: Any, cell: Any) -> None:
-    """Put a cell into a bundle; no two of one bundle have the same state, so that its words are those of its states."""
+    """Put a cell into a bundle.
+
+    No two cells of one bundle have the same state, so that its words are those of its states.
+    """
     again = 0
     while (key, again) in bundles and cell[0] in bundles[key, again].states:
         again += 1
@@ -142,10 +145,13 @@ def _put(bundles: dict[Any, Bundle], key: Any, cell: Any) -> None:
 
 
 class Counter:
-    """Words of one bundle by the leads of some rivals; δ_c goes with the mean size of f_c, for so many bins."""
+    """Counts the words of one bundle by the leads of some rivals.
+
+    The step δ_c of a rival is its mean |f_c| over the number of bins.
+    """
 
     def __init__(self, words: Paths, low: Sides, high: Sides, bits: int, shift: float) -> None:
-        """Terms are [symbol, rival] for each letter, in units of e^shift."""
+        """Take terms by letter, [symbol, rival], in units of e^shift."""
         self.words, self.low, self.high, self.bits, self.shift = (
             words,
             low,
@@ -161,7 +167,7 @@ class Counter:
             self.sizes = np.log2(np.mean(sizes, axis=0)) + self.shift
 
     def steps(self, group: list[int]) -> list[tuple[int, int]]:
-        """(n, e) with δ = n 2^e of each rival of a group, n having eight bits."""
+        """Return (n, e) with δ = n 2^e for each rival of a group, n having eight bits."""
         terms = self._joined(self.low, group, np.exp2(self.shift - self.sizes[group]))
         reach = -sum(float(term[used].min()) for term, used in zip(terms, self.used, strict=True))
         # Terms are about 1 here: no finer than what rounding leaves of them.
@@ -183,16 +189,18 @@ class Counter:
         return count_negative(self.words, steps, self.bits)
 
     def most(self, group: list[int]) -> int:
-        """At most so many words have a rival of a group ahead, or behind by less than the margin."""
+        """Bound from above how many words have a rival of the group within the margin, or ahead."""
         return self._count(self.low, group, np.floor, -SLACK)
 
     def least(self, c: int) -> int:
-        """At least so many words have one rival ahead."""
+        """Bound from below how many words have this rival ahead."""
         return self._count(self.high, [c], np.ceil, SLACK)
 
 
 class Terms(NamedTuple):
-    """Of each letter and symbol and each rival, [symbol, rival]; what constant positions add is the last letter's.
+    """Terms of each letter's symbols and each rival, [symbol, rival].
+
+    What constant positions add is in the last letter's terms.
 
     Attributes:
         low: No more than f with the margin.
@@ -204,7 +212,10 @@ class Terms(NamedTuple):
 
 
 def is_linear(network: Network) -> bool:
-    """Whether leads are ratios: attention alone, one head, no final norm, and one right token in each answer."""
+    """Say whether the leads are ratios.
+
+    They are for attention alone with one head, no final norm, and one right token in each answer.
+    """
     config = network.config
     alone = not config.d_mlp and config.n_heads == 1 and config.norms.final is None
     return alone and bool((network.task.answers.sum(axis=1) == 1).all())
@@ -214,7 +225,7 @@ class LinearStep:
     """One step of a network whose leads are ratios."""
 
     def __init__(self, network: Network, number: int) -> None:
-        """Read the tables, and put cells together whose words differ in beginnings alone."""
+        """Read the tables and bundle the cells whose words differ in beginnings alone."""
         self.network, self.number, self.task = network, number, network.task
         check_window(self.task, number)
         self.tables = network.direct(number)
@@ -230,7 +241,7 @@ class LinearStep:
 
     @cached_property
     def _seen(self) -> list[list[tuple[int, Int[np.ndarray, "_ _"]]]]:
-        """The positions of each letter that attention may see, with their tokens."""
+        """For each letter, list the positions that attention may see, with their tokens."""
         positions: list[list[tuple[int, Int[np.ndarray, "_ _"]]]] = [[] for _ in self.task.next]
         for j, fed in enumerate(self.task.positions[: self.query + 1]):
             if not isinstance(fed, int):
@@ -239,7 +250,10 @@ class LinearStep:
 
     @cached_property
     def _symbols(self) -> list[tuple[Int[np.ndarray, "_ _"], Int[np.ndarray, "_ _"]]]:
-        """Of each letter: the distinct tuples of tokens at its positions, and each state's and letter's number."""
+        """For each letter, list the distinct tuples of tokens at its positions.
+
+        The second table has the number of each state's and letter's tuple.
+        """
         symbols = []
         for table, here in zip(self.task.next, self._seen, strict=True):
             none = np.zeros((*table.shape, 0), dtype=np.int64)
@@ -253,7 +267,7 @@ class LinearStep:
         return tuple(which for _, which in self._symbols)
 
     def _bundles(self) -> list[Bundle]:
-        """All cells of the step, and an entry in the certificate for each."""
+        """Bundle all cells of the step, with an entry in the certificate for each."""
         bundles: dict[Any, Bundle] = {}
         first, every = window(self.task, self.number)[0], reached(self.task, self.number)
         numbers = self._numbers[first : first + every.letters.shape[1]]
@@ -268,7 +282,7 @@ class LinearStep:
         return list(bundles.values())
 
     def _refined(self, bundle: Bundle) -> list[Bundle]:
-        """The same cells, one more letter fixed; none where nothing is free."""
+        """Fix one more letter of a bundle's cells; the list is empty where none is free."""
         task, children = self.task, dict[Any, Bundle]()
         below = bundle.first > 0
         if not below and bundle.last == task.letters:
@@ -311,7 +325,7 @@ class LinearStep:
         return list(children.values())
 
     def _paths(self, bundle: Bundle) -> Paths:
-        """All words of a bundle."""
+        """Return all words of a bundle."""
         task, key = self.task, (bundle.first, bundle.states)
         if key not in self._prefixes:
             self._prefixes[key] = paths(task, self._numbers, 0, bundle.first, 0, bundle.states)
@@ -326,7 +340,7 @@ class LinearStep:
         return begun * self.task.words_from[bundle.last]
 
     def _terms(self, own: int, token: int, margin: float) -> Terms:
-        """What letters add to the leads of a token over every other, given the own token's index."""
+        """Return what each letter adds to the leads of a token, given the own token's index."""
         tables = self.tables
         lead = tables.logits[..., token : token + 1] - tables.logits
         lead = lead + (tables.base[own, token] - tables.base[own])
@@ -347,7 +361,9 @@ class LinearStep:
         return Terms(*ends)
 
     def decide(self, target: float) -> None:
-        """Count the words of every bundle, a lead of `target` being right; refine those of which least is known.
+        """Count the words of every bundle, a lead of `target` being right.
+
+        Bundles with the most undecided words are refined.
 
         Where no word that was found is wrong, a smaller lead will do if all words have it.
         """
@@ -377,7 +393,10 @@ class LinearStep:
         self._refine(undecided, gap, target)
 
     def _led(self, bundles: list[Bundle], target: float) -> Iterator[tuple[Bundle, Any]]:
-        """Bundles in which a rival may lead, with the terms of those that may; leaves for the others."""
+        """Yield the bundles in which a rival may lead, with these rivals' terms.
+
+        The other bundles get their leaves here.
+        """
         known: dict[tuple[int, int], Terms] = {}
         for bundle in sorted(bundles, key=attrgetter("own", "answer")):
             (token,) = np.flatnonzero(self.task.answers[bundle.answer]).tolist()
@@ -409,7 +428,7 @@ class LinearStep:
         )
 
     def _counted(self, bundle: Bundle, terms: Any, words: int, target: float) -> LinearLeaf:
-        """The words of a bundle on which one of these rivals leads, from below and above."""
+        """Bound from both sides how many words of a bundle have one of these rivals ahead."""
         rivals, low, high = terms
         counter = Counter(self._paths(bundle), low, high, self.bits, self.tables.shift[bundle.own])
         if not (counter.sizes - counter.shift > -900).all():  # hardly any weight of attention
@@ -445,7 +464,11 @@ class LinearStep:
         return LinearLeaf(LINEAR, own, bundle.answer, tuple(groups), best, counts, target)
 
     def attacks(self) -> Iterator[Found]:
-        """Words with small margins: of the smallest sums, then with the margin found for μ (Dinkelbach's iteration)."""
+        """Yield words with small margins.
+
+        The first has the smallest sum; Dinkelbach's iteration improves it, with the margin found as
+        μ.
+        """
         ranked: list[tuple[float, int, int, Bundle, int]] = []
         for bundle in self.bundles:
             (token,) = np.flatnonzero(self.task.answers[bundle.answer]).tolist()
@@ -478,7 +501,7 @@ class LinearStep:
 
     @cached_property
     def leaves(self) -> list[LinearLeaf]:
-        """All of them, in the order of their first cells."""
+        """Return all leaves in the order of their first cells."""
         return [bundle.settled for bundle in self._numbered]
 
     @cached_property
@@ -493,16 +516,16 @@ class LinearStep:
         return numbers
 
     def counted(self) -> tuple[int, int]:
-        """At least and at most so many words are wrong."""
+        """Return bounds (at least, at most) of the number of words wrong at this step."""
         least, most = (sum(leaf.words[end] for leaf in self.leaves) for end in (0, 1))
         return least, most
 
     def wrong_cells(self) -> Iterator[Fixed]:
-        """None: words are counted, not cells."""
+        """Yield nothing: leaves count words, not cells."""
         yield from ()
 
     def hints(self) -> dict[str, Any]:
-        """As certificates have them."""
+        """Return the leaves and cells as a certificate writes them."""
 
         def named(entry: Any) -> Any:
             if isinstance(entry, list):

@@ -1,4 +1,4 @@
-"""What a study says of any network, whether it answers pairs or reads sequences: answers, explanation, proof."""
+"""Answers, explanation and proof of any study, whether of pairs or of sequences."""
 
 from typing import TYPE_CHECKING, Any, overload
 

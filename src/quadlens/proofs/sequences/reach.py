@@ -1,4 +1,4 @@
-"""What attention can bring: bounds of a coordinate over all words of a cell, by one number τ and a shortest path.
+"""Bound an attention coordinate over all words of a cell, by a number τ and shortest paths.
 
 Lemma. Let w_j > 0. A coordinate Σ_j w_j u_j / Σ_j w_j is at least τ exactly when Σ_j w_j (u_j - τ)
 ≥ 0. The sum has one term N_l[s,a] - τ E_l[s,a] per letter, so its smallest value over all words
@@ -25,13 +25,13 @@ GRID = 160
 
 
 def terms(N: Interval, E: Interval, tau: Float[np.ndarray, "*g"]) -> Float[np.ndarray, "..."]:
-    """Not above N - τ E, all shapes broadcast."""
+    """Bound N - τ E from below; all shapes broadcast."""
     return down(N.lo - up(np.maximum(tau * E.lo, tau * E.hi)))
 
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """Shortest paths for one own token, coordinate and window and many τ, from both ends.
+    """Smallest sums outside one window, for one own token and coordinate and many τ.
 
     Attributes:
         low: [state at the window's first letter, τ]: the smallest sum of constants and letters
@@ -46,7 +46,7 @@ class Paths:
 def side(
     tables: StepTables, own: int, coordinate: int, head: int, sign: int
 ) -> tuple[list[Interval], list[Interval]]:
-    """N (of u, or of -u where `sign` is -1) and E of each letter, and of the constants as the last."""
+    """Return N, or -N where `sign` is -1, and E of each letter; the constants' come last."""
     N = [part[own, ..., coordinate] for part in (*tables.N, tables.N_constant)]
     E = [part[own, ..., head] for part in (*tables.E, tables.E_constant)]
     return (N if sign > 0 else [-part for part in N]), E
@@ -59,7 +59,7 @@ def shortest_paths(
     tau: Float[np.ndarray, " g"],
     cells: Cells,
 ) -> Paths:
-    """Both families of shortest paths to the window of these cells, for each τ."""
+    """Return the smallest sums before and after the window of these cells, for each τ."""
 
     def term(letter: int) -> Float[np.ndarray, "..."]:
         return terms(N[letter][..., None], E[letter][..., None], tau)
@@ -86,7 +86,7 @@ def shortest_paths(
 def search(
     task: SequenceTask, tables: StepTables, cells: Cells, heads: Int[np.ndarray, " k"]
 ) -> tuple[Float[np.ndarray, "n k"], Float[np.ndarray, "n k"]]:
-    """Where each coordinate of each cell lies, nearly: hints, which `holds` proves.
+    """Estimate where each coordinate of each cell lies: hints, which `holds` proves.
 
     The smallest sum is concave in τ, so that it is above its chord between two grid points.
     """
@@ -106,7 +106,7 @@ def _window(cells: Cells, k: int, head: int, sign: int) -> tuple[Interval, Inter
 
 
 def _grid(N: list[Interval], E: list[Interval]) -> Float[np.ndarray, " g"]:
-    """From below the smallest u that weighs anything to above the largest."""
+    """Return a grid from below the smallest u that has weight to above the largest."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.concatenate([(n.middle / e.middle).ravel() for n, e in zip(N, E, strict=True)])
     weights = np.concatenate([e.middle.ravel() for e in E])
@@ -121,7 +121,7 @@ def _grid(N: list[Interval], E: list[Interval]) -> Float[np.ndarray, " g"]:
 def _root(
     cells: Cells, paths: Paths, N: Interval, E: Interval, grid: Float[np.ndarray, " g"]
 ) -> Float[np.ndarray, " n"]:
-    """The largest τ that the chords prove, by bisection over the grid."""
+    """Find the largest τ that the chords prove, by bisection over the grid."""
     low, ends = paths.low, paths.up
 
     def at(g: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
@@ -146,7 +146,7 @@ def holds(
     leaf: Int[np.ndarray, " n"],
     boxes: Interval,
 ) -> np.ndarray:
-    """Which cells are proved to be in the box of their leaf; boxes are [leaf, coordinate]."""
+    """Say which cells are proved to be in the box of their leaf; boxes are [leaf, coordinate]."""
     proved = np.ones(len(cells), dtype=bool)
     for k, head in enumerate(heads.tolist()):
         for sign, ends in ((1, boxes.lo), (-1, -boxes.hi)):

@@ -92,7 +92,7 @@ class Smooth:
         return Interval(np.where(bad, np.nan, low), np.where(bad, np.nan, high))
 
     def _sharpened(self, x: Interval, order: int, slope: Interval) -> Interval:
-        """The range met with the value in the middle ± radius times the slopes over the interval."""
+        """Intersect the range with the middle's value ± radius times the slopes."""
         coarse = self._range(x, order)
         inside = (x.lo > -FAR + 1) & (x.hi < FAR - 1)
         middle = np.where(inside, x.middle, 0.0)

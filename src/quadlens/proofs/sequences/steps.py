@@ -5,5 +5,5 @@ from quadlens.proofs.sequences.explain import SequenceExplanation, explain_seque
 
 
 def steps_of(study: Study) -> SequenceExplanation:
-    """What each step of a network on sequences reads."""
+    """Return what each step of a network on sequences reads."""
     return explain_sequence(study.model)

@@ -1,4 +1,4 @@
-"""What attention reads, as tables: for each step and own token z, what every letter adds to numerator and denominator.
+"""Attention as tables: what every letter adds to numerators and denominators.
 
 At a step the query's position t and its token z are fixed. With w_j(v) = e^{score(t,z; j,v) -
 shift} and u_j(v) what the value of token v at position j writes, head h brings Σ_j w_j u_j / Σ_j
@@ -79,7 +79,7 @@ class StepTables:
 
 @dataclass(frozen=True, eq=False)
 class DirectTables:
-    """One step's tables where logits are what attention writes and the query's own stream, times W_U.
+    """One step's tables where attention's output and the query's stream alone make the logits.
 
     Attributes:
         own: The tokens that the query's position may have.
@@ -124,7 +124,7 @@ class Network:
 
     @cached_property
     def _balls(self) -> tuple[Any, Any, Any, Any, list[Any]]:
-        """Stream, its norm, query, key of every token and position, [token, position, …]; what each head writes."""
+        """Return stream, its norm, queries and keys, [token, position, …], and head outputs."""
         config, length = self.config, len(self.occurs)
         tokens = np.tile(np.arange(config.d_vocab)[:, None], (1, length))
         with precision(ARB_BITS):
@@ -163,7 +163,10 @@ class Network:
 
     @cached_property
     def _values(self) -> tuple[Interval, Interval]:
-        """Coordinates [token, position, coordinate] of what heads write, and what the basis leaves out of all heads."""
+        """Return coordinates, [token, position, coordinate], and what the basis leaves out.
+
+        The second is a bound on the sum over all heads.
+        """
         coordinates, low, high = [], 0.0, 0.0
         with precision(ARB_BITS):
             for written, integers in zip(self._balls[4], self.basis, strict=True):
@@ -214,7 +217,7 @@ class Network:
             return Interval.of_balls(self._balls[0][own, query] + balls(self.weights, "b_O"))
 
     def direct(self, number: int) -> DirectTables:
-        """The tables of one step of a network whose one head leads to the logits with nothing in between."""
+        """Return one step's tables for a network whose one head writes directly to the logits."""
         query = self.task.steps[number][0]
         own = np.flatnonzero(self.occurs[query])
         w, shift = self._softmax(query, own, 0)
@@ -228,9 +231,10 @@ class Network:
     def _softmax(
         self, query: int, own: Int[np.ndarray, " z"], head: int
     ) -> tuple[Interval, Float[np.ndarray, " z"]]:
-        """w_j(v) = e^{score - shift}, [own, token, position], 0 where the head does not see; and the shift.
+        """Return w_j(v) = e^{score - shift}, [own, token, position], and the shift.
 
-        The largest that may occur is about 1.
+        A weight is 0 where the head does not see the position. The largest that may occur is about
+        1.
         """
         config, (_, _, q, k, _) = self.config, self._balls
         at = seen(self.weights, query, head)

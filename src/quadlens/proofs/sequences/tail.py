@@ -1,4 +1,4 @@
-"""From what attention brings to the answer: margins over boxes of coordinates, by intervals with derivatives.
+"""Margins over boxes of attention's coordinates, by intervals with derivatives.
 
 Every number on the way is a `Form`: its value at the box's centre, its derivatives over the box,
 and its range, which is what interval arithmetic gives met with centre ± Σ_k |derivative_k| ·
@@ -40,7 +40,7 @@ class Form:
 
     @classmethod
     def of(cls, at: Interval, slope: Interval, natural: Interval, radius: Radius) -> "Form":
-        """The form whose range is the natural one met with the centred one."""
+        """Intersect the natural range with the centred one."""
         size = np.maximum(np.abs(slope.lo), np.abs(slope.hi))
         reach = (size * radius[:, :, None]).sum(axis=1) * (1 + 2.0**-40)
         return cls(
@@ -48,7 +48,7 @@ class Form:
         )
 
     def of_boxes(self, at: Int[np.ndarray, " m"]) -> "Form":
-        """Some of the boxes."""
+        """Return the form on the boxes at these indices."""
         return Form(self.at[at], self.slope[at], self.range[at], self.radius[at])
 
     def linear(self, W: Float[np.ndarray, "i j"], b: Interval | None = None) -> "Form":
@@ -93,14 +93,15 @@ class Form:
         return Form.of(at, -(slope * cube), natural, self.radius)
 
     def activated(self, name: str) -> "Form":
-        """σ(x)."""
+        """Apply the activation σ."""
         natural, slopes = sigma(name, self.range)  # type: ignore[arg-type]
-        return Form.of(sigma(name, self.at)[0], self.slope * slopes[:, None], natural, self.radius)  # type: ignore[arg-type]
+        centre, _ = sigma(name, self.at)  # type: ignore[arg-type]
+        return Form.of(centre, self.slope * slopes[:, None], natural, self.radius)
 
 
 @dataclass(frozen=True, eq=False)
 class Margins:
-    """Right logit minus the best other, over boxes.
+    """The right logit less the best other one, over boxes.
 
     Attributes:
         low: Nowhere on the box is the margin below.
@@ -116,10 +117,9 @@ class Margins:
 
 
 class Tail:
-    """What follows attention, for one network."""
+    """The network from attention's output to the logits."""
 
     def __init__(self, network: Network) -> None:
-        """Read what it needs of the weights."""
         self.network, self.config = network, network.config
         self.answers: Bool[np.ndarray, "answer token"] = network.task.answers
 
@@ -128,7 +128,10 @@ class Tail:
 
     @cached_property
     def _differences(self) -> dict[int, tuple[Float[np.ndarray, "d c"], Interval]]:
-        """For each token r: w ⊙ (W_U[:, r] - W_U[:, c]), rounded at most twice, and what biases add, for every c."""
+        """For each token r, return w ⊙ (W_U[:, r] - W_U[:, c]) and its bias term, for every c.
+
+        The matrix is rounded at most twice.
+        """
         W, b_U = self._of("W_U"), Interval.exactly(self._of("b_U"))
         final = self.config.norms.final is not None
         scale = self._of("ln_final_w") if final else np.ones(len(W))
@@ -140,7 +143,10 @@ class Tail:
         return by_token
 
     def stream(self, start: Interval, boxes: Interval) -> Form:
-        """The residual stream after the MLP, over boxes; `start` is the query's own stream, [box, d_model]."""
+        """Return the residual stream after the MLP, over boxes.
+
+        `start` is the query's own stream, [box, d_model].
+        """
         rows, config = self.network.rows, self.config
         centre = boxes.middle
         radius = up(np.maximum(boxes.hi - centre, centre - boxes.lo))
@@ -172,7 +178,10 @@ class Tail:
         answers: Int[np.ndarray, " n"],
         tilt: Float[np.ndarray, "n k"] | None = None,
     ) -> Margins:
-        """Margins over boxes, whose right answers are given; less Σ_k tilt_k r_k at r, where that is given."""
+        """Bound the margins over boxes with given right answers.
+
+        With `tilt`, bound the margin less Σ_k tilt_k r_k instead.
+        """
         n, k = boxes.shape
         margins = Margins(
             np.full(n, -np.inf), np.full(n, np.inf), np.zeros((n, k)), np.zeros((n, k))
@@ -198,7 +207,7 @@ class Tail:
         return margins
 
     def _final(self, start: Interval, boxes: Interval) -> tuple[Form, Form | None]:
-        """What the final norm divides, and one over what it divides by; None where there is none."""
+        """Return the stream that the final norm scales, and its scale; None without a norm."""
         x, norm = self.stream(start, boxes), self.config.norms.final
         if norm is None:
             return x, None

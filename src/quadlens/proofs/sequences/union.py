@@ -1,4 +1,4 @@
-"""How many words are wrong at one step or another: at least, from the wrong cells of all steps.
+"""Bound from below how many words are wrong at some step, from all steps' wrong cells.
 
 With W_i the words in wrong cells of step i, |∪ W_i| ≥ Σ_i (|W_i| - Σ_{j before i} |W_i ∩ W_j|) over
 any steps in any order. Steps come by size, the largest first, and one that would add nothing is
@@ -14,7 +14,7 @@ from quadlens.network.sequence_task import SequenceTask
 
 
 class Fixed(NamedTuple):
-    """A cell: the state before letter `first`, and the letters from there on.
+    """A cell as the letters that it fixes.
 
     Attributes:
         first: The first letter of the window.
@@ -28,7 +28,10 @@ class Fixed(NamedTuple):
 
 
 def in_union(task: SequenceTask, wrong: list[list[Fixed]]) -> int:
-    """No more than the words that are in a wrong cell of some step; given are the wrong cells of each."""
+    """Bound from below how many words are in a wrong cell of some step.
+
+    `wrong` lists the wrong cells of each step.
+    """
     chosen, total = list[int](), 0
     windows = [_by_window(cells) for cells in wrong]
     sizes = [
@@ -66,7 +69,10 @@ def _by_window(cells: list[Fixed]) -> dict[tuple[int, int], list[Fixed]]:
 
 
 def _shared(task: SequenceTask, one: Window, other: Window) -> int:
-    """How many words are in cells of both, the window of the first beginning no later than the second's."""
+    """Count the words that are in cells of both windows.
+
+    The first window begins no later than the second.
+    """
     ((a, b), lower), ((c, d), upper) = one, other
     if c >= b:
         begun = Counter[int]()
