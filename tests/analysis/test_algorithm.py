@@ -1,10 +1,12 @@
-"""The measures of Zhong et al., against finite differences and their definitions written as loops."""
+"""The measures of Zhong et al., against finite differences and their definitions written as
+loops."""
 
 import cmath
 import math
 import os
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -164,7 +166,7 @@ def test_triples() -> None:
 
 
 @pytest.mark.parametrize("build", [build_mlp, build_transformer])
-def test_a_hand_built_pizza_has_the_measures_of_a_pizza(build) -> None:  # type: ignore[no-untyped-def]
+def test_a_hand_built_pizza_has_the_measures_of_a_pizza(build: Any) -> None:
     model = build(Recipe(59, (3, 5, 7), 300))
     collapsed = model.collapse()
     parts = take_apart(collapsed, (3, 5, 7))
@@ -188,9 +190,19 @@ def test_measures_are_named_after_the_nearer_published_model() -> None:
 @pytest.mark.parametrize("equals", [False, True])
 def test_gradients_through_softmax_by_finite_differences(equals: bool) -> None:
     settings = TrainConfig(
-        p=5, d_model=6, d_mlp=9, n_heads=2, d_head=3, equals=equals, attention_rate=0.7, attention_rest="ones",
-        activation="gelu", vocabularies=2, precision="float64", initial_scale=2.0,
-    )  # fmt: skip
+        p=5,
+        d_model=6,
+        d_mlp=9,
+        n_heads=2,
+        d_head=3,
+        equals=equals,
+        attention_rate=0.7,
+        attention_rest="ones",
+        activation="gelu",
+        vocabularies=2,
+        precision="float64",
+        initial_scale=2.0,
+    )
     model = start_of(settings).params
     assert isinstance(model, Weights)
     rng = np.random.default_rng(0)

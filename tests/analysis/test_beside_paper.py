@@ -1,4 +1,5 @@
-"""The paper's own model, trained again: what agrees with the paper's numbers, what does not, and its errata."""
+"""The paper's own model, trained again: what agrees with the paper's numbers, what does not, and
+its errata."""
 
 from dataclasses import replace
 
@@ -132,7 +133,8 @@ def test_attention_alone_needs_attention_and_is_all_where_the_output_is_read_els
 
 
 def test_what_the_paper_leaves_out_of_d_is_a_quarter_of_it(explanation: Explanation) -> None:
-    """Erratum 12: `logit_id2`, the embedding of b through the identity half, is 24 – 26 % of every printed D_k."""
+    """Erratum 12: `logit_id2`, the embedding of b through the identity half, is 24 – 26 % of every
+    printed D_k."""
     model, logits = quadlens.load("original"), explanation.logits
     assert isinstance(model, Weights)
     assert logits is not None
@@ -146,7 +148,8 @@ def test_what_the_paper_leaves_out_of_d_is_a_quarter_of_it(explanation: Explanat
 
 
 def test_a_secondary_frequency_is_not_just_added(explanation: Explanation) -> None:
-    """Erratum 14: at the weak spot of k = 12 the two terms that the paper adds are far from what the MLP writes."""
+    """Erratum 14: at the weak spot of k = 12 the two terms that the paper adds are far from what
+    the MLP writes."""
     assert explanation.logits is not None
     spot = explanation.logits.weak_spots[0]
     both = spot.pizza_term + spot.secondary_term
@@ -157,7 +160,8 @@ def test_a_secondary_frequency_is_not_just_added(explanation: Explanation) -> No
 
 
 def test_an_odd_activation_can_answer_less_than_chance() -> None:
-    """λ₂ of tanh is 0 for a pure cosine; the double wave passes with the wrong sign (`lens.md` §2)."""
+    """λ₂ of tanh is 0 for a pure cosine; the double wave passes with the wrong sign (`lens.md`
+    §2)."""
     assert (
         quadlens.evaluate(quadlens.edit.swap_activation("original", "tanh")).correct
         < 3481 / 59 / 10

@@ -1,4 +1,5 @@
-"""What is proved of the terms that few numbers leave out: never below the truth, which is in rationals here."""
+"""What is proved of the terms that few numbers leave out: never below the truth, which is in
+rationals here."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -107,7 +108,8 @@ def low_rank_pair(
 def test_no_bound_is_below_the_worst_case(
     pair: Any, activation: str, equals: bool, noise: float
 ) -> None:
-    """Of every term and of the whole difference, at every complexity, with biases, positions and '='."""
+    """Of every term and of the whole difference, at every complexity, with biases, positions and
+    '='."""
     network, simple = pair(activation, equals, 3, noise)
     right, truth = network.config.task.answers, exact_terms(network, simple)
     difference = np.sum([values for (_, noisy), values in truth.items() if noisy], axis=0)
@@ -135,7 +137,8 @@ def test_what_is_proved_is_true_and_rows_get_better(noise: float) -> None:
 
 @pytest.mark.slow
 def test_pizza_is_proved_where_planes_are_added_up() -> None:
-    """The answer to the paper's first question on the bundled model, and the figures of docs/appendix.md."""
+    """The answer to the paper's first question on the bundled model, and the figures of
+    docs/appendix.md."""
     small = quadlens.parameterise("pizza")
     rows = {row.name: row for row in bounds(quadlens.load("pizza"), small.model)}
     together = {name: row.together for name, row in rows.items()}

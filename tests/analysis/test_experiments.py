@@ -1,4 +1,5 @@
-"""The registered experiments: the data are of registered models, and the pages are what the analysis makes of them."""
+"""The registered experiments: the data are of registered models, and the pages are what the
+analysis makes of them."""
 
 import importlib
 import os
@@ -71,7 +72,8 @@ def rebuilt(one: Any) -> FloatTables:
 @pytest.mark.slow
 @pytest.mark.parametrize(("seed", "shared", "joint"), [(79, 0.456, 0.719), (96, 0.723, 0.971)])
 def test_doubled_keys_of_the_population(seed: int, shared: float, joint: float) -> None:
-    """Seeds 79 and 96 answer everything and do not integrate; their chain read jointly says most of what they do."""
+    """Seeds 79 and 96 answer everything and do not integrate; their chain read jointly says most of
+    what they do."""
     one = importlib.import_module("data").read(
         HERE / "data" / f"0_paper_p59_d512_s{seed}_e10000.parquet"
     )
@@ -111,7 +113,8 @@ print(after["accuracy"], after["shared"] - quadlens.lens(sys.argv[1]).r2.shared)
 
 @pytest.mark.parametrize("name", ["pizza", "clock"])
 def test_a_layer_as_tables_is_the_layer(name: str) -> None:
-    """Product waves are taken away from it, and put into it: unchanged, it is what the lens reads of the network.
+    """Product waves are taken away from it, and put into it: unchanged, it is what the lens reads
+    of the network.
 
     In a process of its own, for here types are checked, and a `Plane` only has what the lens needs
     of a layer.

@@ -24,13 +24,28 @@ from strategies import mlps, seeds, transformers
 
 # JSON keys of `explain` that others rely on.
 KEYS = {
-    "p", "d_mlp", "key_frequencies", "clusters", "neurons_matching", "neurons_constant", "secondary_is_double",
-    "secondary_phase_r2", "residual_variance_share", "r2", "coefficients", "good_model",
-}  # fmt: skip
+    "p",
+    "d_mlp",
+    "key_frequencies",
+    "clusters",
+    "neurons_matching",
+    "neurons_constant",
+    "secondary_is_double",
+    "secondary_phase_r2",
+    "residual_variance_share",
+    "r2",
+    "coefficients",
+    "good_model",
+}
 CLUSTER_KEYS = {
-    "k", "neurons", "r2_angles", "interval_width_mean", "interval_width_std", "variance_input_median",
+    "k",
+    "neurons",
+    "r2_angles",
+    "interval_width_mean",
+    "interval_width_std",
+    "variance_input_median",
     "variance_output_median",
-}  # fmt: skip
+}
 
 
 def text_of(explanation: Explanation) -> str:
@@ -71,7 +86,8 @@ def test_any_model_has_an_explanation(model: Weights) -> None:
 
 @st.composite
 def hard_models(draw: st.DrawFn) -> tuple[Weights, Recipe]:
-    """Hand-built models, then broken: dead neurons, shuffled outputs, constants added, everything zero."""
+    """Hand-built models, then broken: dead neurons, shuffled outputs, constants added, everything
+    zero."""
     p = draw(st.sampled_from([3, 5, 9, 15, 21, 23]))
     half = (p - 1) // 2
     keys = tuple(sorted(draw(st.sets(st.integers(1, half), min_size=1, max_size=3))))

@@ -1,4 +1,5 @@
-"""Which rules are inaccurate: every measure against loops over pairs, and what the two sets of models show."""
+"""Which rules are inaccurate: every measure against loops over pairs, and what the two sets of
+models show."""
 
 import importlib
 import itertools

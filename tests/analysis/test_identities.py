@@ -1,4 +1,7 @@
-"""The trigonometry the paper rests on, symbolically (sympy) and in ball arithmetic (Arb); no floats are sampled."""
+"""The trigonometry the paper rests on, symbolically (sympy) and in ball arithmetic (Arb); no floats
+are sampled."""
+
+from collections.abc import Callable
 
 import flint
 import pytest
@@ -15,7 +18,8 @@ def is_zero(expression: sp.Expr) -> bool:
 
 
 def over(integrand: sp.Expr, variable: sp.Symbol, low: sp.Expr, high: sp.Expr) -> sp.Expr:
-    """∫ of a product of cosines, turned into a sum of cosines first so that sympy integrates it term by term."""
+    """∫ of a product of cosines, turned into a sum of cosines first so that sympy integrates it
+    term by term."""
     return sp.integrate(sp.expand(TR8(sp.expand(integrand))), (variable, low, high))
 
 
@@ -38,14 +42,16 @@ def test_identities_of_the_appendix() -> None:
 
 
 def test_averaging_two_tokens_gives_the_pizza_factor() -> None:
-    """cos(ka+φ) + cos(kb+φ) = 2 cos u cos(s+φ), u = k(a-b)/2, s = k(a+b)/2 (steps 1 and 2 of the algorithm)."""
+    """cos(ka+φ) + cos(kb+φ) = 2 cos u cos(s+φ), u = k(a-b)/2, s = k(a+b)/2 (steps 1 and 2 of the
+    algorithm)."""
     left = sp.cos(k * a + phi) + sp.cos(k * b + phi)
     assert is_zero(left - 2 * sp.cos(k * (a - b) / 2) * sp.cos(k * (a + b) / 2 + phi))
 
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_relu_integral(sign: int) -> None:
-    """∫ ReLU(±cos(s+φ)) cos(t+2φ) dφ = 2/3 cos(2s-t) (`sec:trig-integral`): the half circle where ±cos is positive."""
+    """∫ ReLU(±cos(s+φ)) cos(t+2φ) dφ = 2/3 cos(2s-t) (`sec:trig-integral`): the half circle where
+    ±cos is positive."""
     start = -sp.pi / 2 - s if sign == 1 else sp.pi / 2 - s
     integral = over(sign * sp.cos(s + phi) * sp.cos(t + 2 * phi), phi, start, start + sp.pi)
     assert is_zero(integral - sp.Rational(2, 3) * sp.cos(2 * s - t))
@@ -69,7 +75,8 @@ def test_the_identity_part_vanishes() -> None:
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_secondary_integral(sign: int) -> None:
-    """∫ cos(t+2φ) ReLU(-x cos(2s+2φ)) dφ = -π/2 x cos(2s-t), x = cos 2u of either sign (`sec:secondary-freqs`).
+    """∫ cos(t+2φ) ReLU(-x cos(2s+2φ)) dφ = -π/2 x cos(2s-t), x = cos 2u of either sign
+    (`sec:secondary-freqs`).
 
     With θ = s + φ the ReLU is -x cos 2θ on the two arcs where that is positive: around ±π/2 for x >
     0, 0 and π else.
@@ -82,7 +89,8 @@ def test_secondary_integral(sign: int) -> None:
 
 
 def test_secondary_integral_with_any_even_function() -> None:
-    """`sec:trig-integral-secondary`: what the ReLU sees is even in θ = φ + s, so only cos(2s-t) is left."""
+    """`sec:trig-integral-secondary`: what the ReLU sees is even in θ = φ + s, so only cos(2s-t) is
+    left."""
     v, beta_k, gamma_k = sp.symbols("v beta_k gamma_k", real=True)
     inside = v * sp.cos(s + phi) + beta_k * (2 * v**2 - 1) * sp.cos(2 * s + 2 * phi) + gamma_k
     shifted = inside.subs(phi, theta - s)
@@ -94,20 +102,23 @@ def test_secondary_integral_with_any_even_function() -> None:
 
 
 def test_double_angle_of_the_secondary_frequency() -> None:
-    """cos u cos s → the pre-activation at 2k: cos 2ka + cos 2kb = 2 cos 2u cos 2s, and cos 2u = 2 cos² u - 1."""
+    """cos u cos s → the pre-activation at 2k: cos 2ka + cos 2kb = 2 cos 2u cos 2s, and cos 2u = 2
+    cos² u - 1."""
     left = sp.cos(2 * k * a) + sp.cos(2 * k * b)
     assert is_zero(left - 2 * sp.cos(k * (a - b)) * sp.cos(k * (a + b)))
     assert is_zero(sp.cos(2 * u) - 2 * sp.cos(u) ** 2 + 1)
 
 
 def test_identity_component_is_the_secondary_factor() -> None:
-    """cos(k(c-2a)) + cos(k(c-2b)) = 2 cos 2u cos(k(a+b-c)): two halves D_a = D_b make D_k = 2 D_a (erratum 11)."""
+    """cos(k(c-2a)) + cos(k(c-2b)) = 2 cos 2u cos(k(a+b-c)): two halves D_a = D_b make D_k = 2 D_a
+    (erratum 11)."""
     left = sp.cos(k * (c - 2 * a)) + sp.cos(k * (c - 2 * b))
     assert is_zero(left - 2 * sp.cos(k * (a - b)) * sp.cos(k * (a + b - c)))
 
 
 def test_a_function_that_is_not_negative_can_make_the_right_answer_last() -> None:
-    """Erratum 13: f(x,y) = 1 - cos x cos y is symmetric, even and not negative, and ∫ g cos 2θ = -π/2 for every u."""
+    """Erratum 13: f(x,y) = 1 - cos x cos y is symmetric, even and not negative, and ∫ g cos 2θ =
+    -π/2 for every u."""
     f = 1 - sp.cos(alpha) * sp.cos(beta)
     for other in ({alpha: beta, beta: alpha}, {alpha: -alpha}, {beta: -beta}):
         assert is_zero(f - f.subs(other, simultaneous=True))
@@ -117,7 +128,8 @@ def test_a_function_that_is_not_negative_can_make_the_right_answer_last() -> Non
 
 
 def test_the_term_with_two_d_is_negative_and_the_cushion_is_not() -> None:
-    """Erratum 5: D cos 2u = 2 D cos² u - D, so with D < 0 the first term takes away and only -D is a cushion."""
+    """Erratum 5: D cos 2u = 2 D cos² u - D, so with D < 0 the first term takes away and only -D is
+    a cushion."""
     D, v = sp.symbols("D", negative=True), sp.cos(u)
     assert is_zero(D * sp.cos(2 * u) - (2 * D * v**2 - D))
     assert (2 * D * sp.symbols("v", positive=True) ** 2).is_negative
@@ -126,12 +138,13 @@ def test_the_term_with_two_d_is_negative_and_the_cushion_is_not() -> None:
 
 @pytest.mark.parametrize(("s_value", "t_value"), [("0.3", "1.1"), ("-2.7", "0.4"), ("1.5", "-3.0")])
 def test_integrals_in_ball_arithmetic(s_value: str, t_value: str) -> None:
-    """Arb's rigorous integration encloses the difference to the closed forms in a ball around 0 below 1e-25."""
+    """Arb's rigorous integration encloses the difference to the closed forms in a ball around 0
+    below 1e-25."""
     flint.ctx.prec = 128
     try:
         S, T, pi = flint.acb(s_value), flint.acb(t_value), flint.acb.pi()
 
-        def integrate(f, low: flint.acb, high: flint.acb) -> flint.acb:  # type: ignore[no-untyped-def]
+        def integrate(f: Callable[..., flint.acb], low: flint.acb, high: flint.acb) -> flint.acb:
             return flint.acb.integral(lambda x, _: f(x), low, high)
 
         def vanishes(difference: flint.acb) -> bool:

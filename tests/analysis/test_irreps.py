@@ -1,4 +1,5 @@
-"""Irreps from Cayley tables: known character tables, projections the slow way, frequencies of cyclic groups."""
+"""Irreps from Cayley tables: known character tables, projections the slow way, frequencies of
+cyclic groups."""
 
 import json
 import math
@@ -151,7 +152,8 @@ def test_names() -> None:
 
 
 def test_characters_of_permutations_slowly() -> None:
-    """Standard: fixed points less one; and the rows of S_5's table are orthogonal with the right dimensions."""
+    """Standard: fixed points less one; and the rows of S_5's table are orthogonal with the right
+    dimensions."""
     elements = elements_of("S5", chughtai_table("S5"))
     assert elements is not None
     shapes = partitions(5)

@@ -37,7 +37,8 @@ def pizza(
     bias: float = 0.0,
     task: str = "add",
 ) -> FloatTables:
-    """cos(kwa + φ + δ) + cos(kwb + φ - δ), written with cos(kwc + 2φ), evenly spread φ; δ one number or "spread"."""
+    """cos(kwa + φ + δ) + cos(kwb + φ - δ), written with cos(kwc + 2φ), evenly spread φ; δ one
+    number or "spread"."""
     x = np.arange(n)
     U_a, U_b, W_L = [], [], []
     rng = np.random.default_rng(RNG_SEED)
@@ -67,7 +68,8 @@ def bundled() -> Lens:
 )
 @pytest.mark.parametrize("n", [13, 16])
 def test_the_integral_of_one_wave_is_lambda_2(activation: Activation, n: int) -> None:
-    """Closed form: C(d) e^{ikwd} = (neurons) · λ_2(2|cos u|) · e^{...}: real, positive, and a pizza in a - b."""
+    """Closed form: C(d) e^{ikwd} = (neurons) · λ_2(2|cos u|) · e^{...}: real, positive, and a pizza
+    in a - b."""
     neurons = 120
     found = lens(pizza(n, (3,), neurons, activation))
     (cluster,) = found.clusters
@@ -121,7 +123,8 @@ def test_r2_is_the_ordinary_one(bundled: Lens) -> None:
 
 
 def test_the_integral_is_the_mean_over_rotations(bundled: Lens) -> None:
-    """The same written out for a few neurons and differences: turn a and b by t, and the answer's wave by 2t."""
+    """The same written out for a few neurons and differences: turn a and b by t, and the answer's
+    wave by 2t."""
     reading = bundled.parts.readings[0]
     cluster, d = reading.cluster, 7
     theta = W * np.arange(4096) / 4096
@@ -208,7 +211,8 @@ def test_a_model_without_clusters_says_so() -> None:
 
 
 def test_the_integral_predicts_what_another_activation_does() -> None:
-    """In pizza every function but x³ is on the side of one half that the integral says; tanh turns the sign."""
+    """In pizza every function but x³ is on the side of one half that the integral says; tanh turns
+    the sign."""
     swaps = {one.function: one for one in swap_activations(quadlens.study("pizza").anatomy.layer)}
     assert [name for name, one in swaps.items() if not one.agrees] == []
     assert swaps["max(x, 0)"].predicted == 1.0
@@ -279,7 +283,8 @@ def test_the_scripts_have_the_keys_of_the_former_flags(capsys: pytest.CaptureFix
 def test_public_checkpoints(
     name: str, activation: str | None, least: float, integrates: bool
 ) -> None:
-    """Nothing fitted; the shared integral alone answers every input right, also where δ is spread."""
+    """Nothing fitted; the shared integral alone answers every input right, also where δ is
+    spread."""
     found = quadlens.lens(quadlens.import_file(public(name), activation=activation))
     assert found.r2.shared >= least
     assert found.integrates is integrates

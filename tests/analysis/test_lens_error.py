@@ -1,4 +1,5 @@
-"""The exact error of a shared function: against the older method, against high precision, and with no tolerance."""
+"""The exact error of a shared function: against the older method, against high precision, and with
+no tolerance."""
 
 import dataclasses
 from itertools import pairwise
@@ -57,7 +58,8 @@ def test_degree_one_without_a_constant_is_the_older_exact_error(with_psi: bool) 
 
 
 def truth(scheme: Scheme, F: np.ndarray, part: Part, with_psi: bool) -> Any:
-    """The definition written out in 40 digits; zeros by bisection on a fine grid, integrals between them."""
+    """The definition written out in 40 digits; zeros by bisection on a fine grid, integrals between
+    them."""
     with mpmath.workdps(40):
         products = [
             mpmath.mpf(float(x)) * mpmath.mpf(float(y))
@@ -110,7 +112,8 @@ def test_the_truth_is_in_the_enclosure(part: Part, seed: int) -> None:
 
 @given(st.integers(0, 10**6), st.integers(0, 5), st.sampled_from(PARTS))
 def test_a_fine_sum_is_never_outside(seed: int, degree: int, part: Part) -> None:
-    """Against a trapezoidal rule with its own proved error: the Lipschitz constant times the step."""
+    """Against a trapezoidal rule with its own proved error: the Lipschitz constant times the
+    step."""
     rng = np.random.default_rng(seed)
     F = rng.normal(size=(degree + 1, 1)) + 1j * rng.normal(size=(degree + 1, 1))
     scheme = random_scheme(seed)
@@ -139,7 +142,8 @@ def test_a_fine_sum_is_never_outside(seed: int, degree: int, part: Part) -> None
 
 
 def test_a_double_zero_is_no_harm() -> None:
-    """1 + cos θ touches 0: the enclosure is still narrow and around the closed form, ∫ (1 + cos θ) e^{2iθ} = 0."""
+    """1 + cos θ touches 0: the enclosure is still narrow and around the closed form, ∫ (1 + cos θ)
+    e^{2iθ} = 0."""
     scheme = random_scheme(5)
     F = np.array([[1.0], [1.0]], dtype=complex)
     claim = exact_shared_error(scheme, F, "relu")

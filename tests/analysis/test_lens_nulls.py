@@ -1,4 +1,5 @@
-"""Networks that the lens must refuse, and networks that it must not: what makes its headline a claim."""
+"""Networks that the lens must refuse, and networks that it must not: what makes its headline a
+claim."""
 
 import dataclasses
 
@@ -50,7 +51,8 @@ def test_an_exact_rule_of_four_squares_integrates() -> None:
 
 
 def test_a_product_of_squares_does_not() -> None:
-    """(cos a ± cos b)², (sin a ± sin b)² and the mixed ones: it multiplies cosines, right on every input."""
+    """(cos a ± cos b)², (sin a ± sin b)² and the mixed ones: it multiplies cosines, right on every
+    input."""
     keys, n = (3, 5, 11), N
     U_a, U_b, W_L = [], [], []
     for k in keys:
@@ -72,7 +74,8 @@ def test_a_product_of_squares_does_not() -> None:
 
 
 def random_features(one_frequency: bool) -> FloatTables:
-    """Random ReLU features of three frequencies, mixed or one to a neuron, with a readout by least squares."""
+    """Random ReLU features of three frequencies, mixed or one to a neuron, with a readout by least
+    squares."""
     rng, n, neurons, keys = np.random.default_rng(0), N, 1200, (3, 5, 11)
     a = np.arange(n)
     waves = np.concatenate([f(angle(n, k)) for f in (np.cos, np.sin) for k in keys], axis=1)
@@ -150,7 +153,8 @@ def test_a_model_without_clusters_has_no_verdict() -> None:
 
 
 def test_the_shared_integral_is_the_formula_written_out(pizza: Lens) -> None:
-    """A Re(e^{ikwc} (1/2π) ∫ σ(g) e^{2iφ} dφ), from F and the weights, for one input and every c."""
+    """A Re(e^{ikwc} (1/2π) ∫ σ(g) e^{2iφ} dφ), from F and the weights, for one input and every
+    c."""
     one = pizza.clusters[0].reading
     n, k, d, b = 59, one.cluster.k, 7, 4
     phi = 2 * np.pi * np.arange(4096) / 4096
@@ -162,7 +166,8 @@ def test_the_shared_integral_is_the_formula_written_out(pizza: Lens) -> None:
 
 
 def test_residual_and_spacing_are_perfect_for_a_rule_that_is_one() -> None:
-    """Uneven nodes with box widths as weights: weights are the widths, and the rest is predicted from them."""
+    """Uneven nodes with box widths as weights: weights are the widths, and the rest is predicted
+    from them."""
     rng = np.random.default_rng(2)
     phi = np.sort(2 * np.pi * (np.arange(40) + rng.uniform(0, 0.9, 40)) / 40)
     width = ((np.roll(phi, -1) - np.roll(phi, 1)) % (2 * np.pi)) / 2
@@ -199,7 +204,8 @@ def test_chains_of_doubled_keys() -> None:
 
 
 def test_an_uneven_chain_is_read_by_its_moments() -> None:
-    """Nodes on four directions only: the integral misses the mirror image, the joint reading has it."""
+    """Nodes on four directions only: the integral misses the mirror image, the joint reading has
+    it."""
     phi = np.concatenate([2 * np.pi * np.arange(40) / 40, np.repeat(np.pi * np.arange(4) / 2, 10)])
     found = lens(rule("relu", (5, 10), phi))
     assert found.chains == ((5, 10),)
@@ -247,7 +253,8 @@ def test_report_and_explorer_have_every_claim_beside_its_control(pizza: Lens) ->
 
 
 def test_cross_writing_is_the_share_of_its_part(pizza: Lens) -> None:
-    """The projection on neurons gives what the parts give; exchanged neurons write about as much at random."""
+    """The projection on neurons gives what the parts give; exchanged neurons write about as much at
+    random."""
     for found in (pizza, quadlens.lens("clock")):
         assert found.controls.cross_writing == pytest.approx(
             found.residual["cross_writing"], abs=1e-9

@@ -185,7 +185,8 @@ def test_a_hand_built_pizza_is_a_pizza(build) -> None:  # type: ignore[no-untype
 
 
 def test_a_secondary_frequency_fills_the_weak_spots() -> None:
-    """U gets β cos(2kwa + 2φ + π) as well: D_k = -βn/2, and the logits no longer vanish where |cos u| does."""
+    """U gets β cos(2kwa + 2φ + π) as well: D_k = -βn/2, and the logits no longer vanish where |cos
+    u| does."""
     p, k, n, beta = 59, 4, 200, 0.15
     phi = 2 * np.pi * np.arange(n) / n
     x = 2 * np.pi * np.outer(np.arange(p), np.full(n, k)) / p

@@ -1,4 +1,5 @@
-"""The short explanation of models that `explain` cannot speak of, against explicit sums and known models."""
+"""The short explanation of models that `explain` cannot speak of, against explicit sums and known
+models."""
 
 import dataclasses
 import json

@@ -1,4 +1,5 @@
-"""A trained network written with few numbers answers as it does, and is a network for every verb."""
+"""A trained network written with few numbers answers as it does, and is a network for every
+verb."""
 
 from dataclasses import replace
 from importlib import import_module
@@ -80,7 +81,8 @@ def test_nothing_but_the_numbers_is_in_the_file() -> None:
 
 
 def test_a_network_by_hand_is_found_again() -> None:
-    """Where there is nothing but waves, few numbers are all of it: frequencies, phases and logits."""
+    """Where there is nothing but waves, few numbers are all of it: frequencies, phases and
+    logits."""
     model = quadlens.build(p=13, keys=(2, 5), neurons=60, jitter=0.1)
     small = quadlens.parameterise(model)
     assert [group.cluster.k for group in small.groups] == [2, 5]
@@ -141,8 +143,8 @@ def test_the_command_says_how_many_numbers(tmp_path: Path) -> None:
     done = command("build", "--from", "pizza", "-o", tmp_path / "few.safetensors")
     assert done.code == 0
     assert (
-        "8,210 numbers in place of 180,411 weights (frequencies 3, groups 512, neurons 1,536, shared 15"
-        in done.out
+        "8,210 numbers in place of 180,411 weights (frequencies 3, groups 512, neurons 1,536, "
+        "shared 15" in done.out
     )
     assert "3,481 of 3,481 right" in done.out
     assert quadlens.evaluate(tmp_path / "few.safetensors").correct == 3481
@@ -194,7 +196,8 @@ def test_options_of_a_model_by_hand_are_no_fitted_ones(
 def test_the_terms_add_up_to_the_difference(activation: str, equals: bool) -> None:
     """Of any two networks of one shape: nothing is neglected, with biases, positions and '='."""
     rng = np.random.default_rng(3)
-    config = replace(Config.paper(5, 6, 7, 2, 3, equals), activation=activation)  # type: ignore[arg-type]
+    paper = Config.paper(5, 6, 7, 2, 3, equals)
+    config = replace(paper, activation=activation)  # type: ignore[arg-type]
     network, simple = (
         Weights(
             config, **{name: rng.standard_normal(shape) for name, shape in config.shapes.items()}

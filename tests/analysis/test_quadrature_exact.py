@@ -1,4 +1,5 @@
-"""The exact method against brute force, the closed forms against sums, the windows against slow search."""
+"""The exact method against brute force, the closed forms against sums, the windows against slow
+search."""
 
 import itertools
 import math
@@ -147,7 +148,8 @@ def test_blocks_of_the_grid_join(n: int, p: int) -> None:
 @examples(60)
 @given(schemes(most=6, large_phases=False))
 def test_rectangle_errors_are_the_integrals(scheme: Scheme) -> None:
-    """e_i = 2 ∫ |x + θ - φ_i| dx, on a fine grid; the paper's two cases, with the cases the right way round."""
+    """e_i = 2 ∫ |x + θ - φ_i| dx, on a fine grid; the paper's two cases, with the cases the right
+    way round."""
     for half in (False, True):
         rects = rectangles(scheme, half)
         with with_bits(scheme):
@@ -193,7 +195,8 @@ def test_the_window_is_the_heaviest_half_circle(scheme: Scheme) -> None:
 
 
 def test_folding_relu_modulo_pi_would_be_unsound() -> None:
-    """All neurons on one half circle: folded, they are a perfect rule for |cos|, but half of all ReLUs are never on."""
+    """All neurons on one half circle: folded, they are a perfect rule for |cos|, but half of all
+    ReLUs are never on."""
     n = 64
     phi = np.pi * (np.arange(n) + 0.5) / n
     scheme = Scheme(59, 2, phi, 2 * phi, np.ones(n), np.ones(n))
@@ -208,7 +211,8 @@ def test_folding_relu_modulo_pi_would_be_unsound() -> None:
 @examples(30)
 @given(schemes(most=9, large_phases=False))
 def test_the_papers_relu_rule_is_the_largest_half(scheme: Scheme) -> None:
-    """Every rectangle's error is taken alone, and the set of so many with the largest sum is searched."""
+    """Every rectangle's error is taken alone, and the set of so many with the largest sum is
+    searched."""
     for half, boundary in itertools.product((False, True), (0, 1, 2)):
         with with_bits(scheme):
             rects = rectangles(scheme, half)

@@ -1,4 +1,5 @@
-"""No bound is ever below the truth, by any amount: truth ≤ bound with the truth enclosed by ball arithmetic."""
+"""No bound is ever below the truth, by any amount: truth ≤ bound with the truth enclosed by ball
+arithmetic."""
 
 import os
 from typing import Any

@@ -1,4 +1,5 @@
-"""The control of `answers_right`: integrals of random numbers, against their logits input by input."""
+"""The control of `answers_right`: integrals of random numbers, against their logits input by
+input."""
 
 import importlib
 import itertools
@@ -19,7 +20,8 @@ def study(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def right_by_logits(p: int, numbers: list[tuple[int, float, float, float]]) -> np.ndarray:
-    """Whether each input is right: every neuron's input and output written out, 720 neurons a key."""
+    """Whether each input is right: every neuron's input and output written out, 720 neurons a
+    key."""
     phi, w = 2 * np.pi * np.arange(720) / 720, 2 * np.pi / p
     right = np.zeros((p, p), dtype=bool)
     for a, b in itertools.product(range(p), repeat=2):
@@ -46,7 +48,8 @@ def test_an_answer_depends_on_the_difference_alone(study: Any, seed: int) -> Non
 
 
 def test_random_numbers_in_the_trained_range_answer_everything(study: Any) -> None:
-    """So `answers_right` = 1 says that η and γ are in a range, no more; and out of it the control fails."""
+    """So `answers_right` = 1 says that η and γ are in a range, no more; and out of it the control
+    fails."""
     counts = [study.answering(draw) for draw in study.DRAWS]
     assert counts[:2] == [400, 400]
     assert all(

@@ -1,4 +1,5 @@
-"""Phases of their own for a and b: a neuron's frequency comes from the plane (a, b), not from the mean of two paths."""
+"""Phases of their own for a and b: a neuron's frequency comes from the plane (a, b), not from the
+mean of two paths."""
 
 import os
 from pathlib import Path
@@ -17,7 +18,8 @@ KEYS = (3, 7)
 
 
 def shifted(delta: np.ndarray, each: int = 40, second: float = 0.0) -> Weights:
-    """Neurons that read cos(kwa + φ + δ) + cos(kwb + φ - δ), a share `second` of their double, and write 2φ."""
+    """Neurons that read cos(kwa + φ + δ) + cos(kwb + φ - δ), a share `second` of their double, and
+    write 2φ."""
     k = np.repeat(KEYS, each)
     phi = np.tile(-np.pi + 2 * np.pi * (np.arange(each) + 0.5) / each, len(KEYS))
     turns = 2 * np.pi / P * np.outer(np.arange(P), k)

@@ -1,5 +1,7 @@
 """Spectra, roles, harmonics and the OV part, against explicit loops and hand-built models."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -75,8 +77,13 @@ def test_roles_by_loops(model: Weights) -> None:
     for i in range(collapsed.d_mlp):
         pre = (collapsed.U_a[:, None, i] + collapsed.U_b[None, :, i]).ravel()
         k = int(roles.k_in[i])
-        waves = [np.exp(-2j * np.pi * k * np.arange(collapsed.p) / collapsed.p) @ U[:, i] * 2 / collapsed.p
-                 for U in (collapsed.U_a, collapsed.U_b)]  # fmt: skip
+        waves = [
+            np.exp(-2j * np.pi * k * np.arange(collapsed.p) / collapsed.p)
+            @ U[:, i]
+            * 2
+            / collapsed.p
+            for U in (collapsed.U_a, collapsed.U_b)
+        ]
         explained = sum(abs(x) ** 2 / 2 for x in waves)
         if pre.var() > 1e-20:
             assert roles.variance_input[i] == pytest.approx(explained / pre.var(), rel=1e-6)
@@ -138,7 +145,8 @@ def test_multiples_by_trying_each(p: int) -> None:
 
 @given(st.sampled_from([13, 23, 59, 25]), st.integers(1, 6), st.integers(2, 3), seeds)
 def test_harmonics_of_waves_that_are_known(p: int, k: int, m: int, seed: int) -> None:
-    """cos(kwa+φ) + 0.1 cos(mkwa + mφ + π): the secondary is m times the primary, at phase mφ + π, folded or not."""
+    """cos(kwa+φ) + 0.1 cos(mkwa + mφ + π): the secondary is m times the primary, at phase mφ + π,
+    folded or not."""
     residue = m * k % p
     assume(min(residue, p - residue) not in (0, k))
     phi = np.random.default_rng(seed).uniform(-np.pi, np.pi, 12)
@@ -183,7 +191,9 @@ def test_modulus_three_has_no_secondary_frequency() -> None:
 
 @pytest.mark.parametrize("build", [build_transformer, build_mlp])
 @pytest.mark.parametrize(("p", "keys"), [(59, (3, 5, 7)), (59, (11, 22)), (25, (5, 6)), (3, (1,))])
-def test_a_hand_built_model_comes_out_as_it_was_built(build, p: int, keys: tuple[int, ...]) -> None:  # type: ignore[no-untyped-def]
+def test_a_hand_built_model_comes_out_as_it_was_built(
+    build: Any, p: int, keys: tuple[int, ...]
+) -> None:
     model = build(Recipe(p, keys, 48 * len(keys)))
     spectra = neuron_spectra(model.collapse())
     clusters = find_clusters(spectra)

@@ -1,4 +1,4 @@
-"""Changes to a model that give a model again: fewer neurons, turned phases, another activation, other attention.
+"""Change a model: fewer neurons, turned phases, another activation, other attention.
 
 `quadlens.edit.ablate(model, frequencies=[5])`, and so on. The explorer's dials are these
 definitions, with the same draws for the same seed.
@@ -118,7 +118,8 @@ def jitter_phases(
         seed: The explorer moves the same way at the same seed.
 
     >>> import quadlens
-    >>> [quadlens.evaluate(quadlens.edit.jitter_phases("pizza", spread)).correct for spread in (0.0, 0.1, 1.0)]
+    >>> changed = [quadlens.edit.jitter_phases("pizza", spread) for spread in (0.0, 0.1, 1.0)]
+    >>> [quadlens.evaluate(model).correct for model in changed]
     [3481, 3481, 3136]
     """
     anatomy = _anatomy(model)
@@ -136,7 +137,9 @@ def jitter_phases(
 def jitter_weights(
     model: "ModelLike", spread: float, *, frequencies: Collection[int] = (), seed: int = 1
 ) -> Weights:
-    """What each neuron writes times exp(`spread` times a normal draw): uneven widths of the integral's rectangles.
+    """Scale what each neuron writes by exp(`spread` times a normal draw).
+
+    The widths of the integral's rectangles become uneven.
 
     Args:
         model: A model, a study, a path or the name of a bundled model.
@@ -159,7 +162,9 @@ def jitter_weights(
 
 @checked
 def resample(model: "ModelLike", neurons: int | None = None, *, seed: int = 1) -> Weights:
-    """Neurons drawn from the model's with replacement, and what they write scaled so that the mean sum is the same.
+    """Draw neurons from the model's with replacement, and scale what they write.
+
+    The mean sum is the same.
 
     If the hidden layer is a sum that stands for an integral, this is the same integral by random
     nodes.
@@ -195,7 +200,7 @@ def swap_activation(model: "ModelLike", activation: str) -> Weights:
 
 @checked
 def mix_attention(model: "ModelLike", rate: float) -> Weights:
-    """Every attention weight at (1 - rate) · its mean over all inputs + rate · what softmax makes it.
+    """Mix constant attention and softmax: (1 - rate) · mean weight + rate · softmax weight.
 
     The result is another transformer: its residual stream knows which token stands where, so that
     heads that look the same way at every input can bring each position's mean.
@@ -206,7 +211,8 @@ def mix_attention(model: "ModelLike", rate: float) -> Weights:
         rate: From 0, constant attention, to 1, the model as it is.
 
     >>> import quadlens
-    >>> [quadlens.evaluate(quadlens.edit.mix_attention("clock", rate)).correct for rate in (0.0, 0.5, 1.0)]
+    >>> mixed = [quadlens.edit.mix_attention("clock", rate) for rate in (0.0, 0.5, 1.0)]
+    >>> [quadlens.evaluate(model).correct for model in mixed]
     [2013, 3449, 3481]
     """
     _check_range("rate", rate, 0.0, 1.0)
@@ -220,7 +226,8 @@ def mix_attention(model: "ModelLike", rate: float) -> Weights:
     _check_one_layer(params)
     if softmax is None:
         raise BadConfig(
-            "this is no one-layer transformer whose attention depends on the tokens; there is nothing to mix"
+            "this is no one-layer transformer whose attention depends on the tokens; there is "
+            "nothing to mix"
         )
     if rate in (0.0, 1.0):
         return params if rate else as_transformer(layer.with_mean_gates())
@@ -235,7 +242,8 @@ def mix_attention(model: "ModelLike", rate: float) -> Weights:
     )
     if not even.all():
         raise BadConfig(
-            "this mixture of a constant and softmax has weight 0 in the mean; it cannot be mixed further"
+            "this mixture of a constant and softmax has weight 0 in the mean; it cannot be mixed "
+            "further"
         )
     w = {name: array.astype(np.float64) for name, array in params.tensors.items()}
     values = [np.einsum("td,hdk->htk", x, w["W_V"]) + w["b_V"][:, None] for x in streams]
@@ -320,7 +328,10 @@ def as_transformer(collapsed: FloatTables) -> Weights:
 
 
 def _draws(neurons: int, seed: int) -> Float[np.ndarray, "3 d_mlp"]:
-    """Two normal draws and a uniform one per neuron, the explorer's for this seed: mulberry32, three numbers each."""
+    """Return two normal draws and a uniform one per neuron.
+
+    They are the explorer's for this seed: mulberry32, three numbers each.
+    """
     if not 0 <= seed < 2**32:
         raise BadConfig(f"seed = {seed}; expected 0 … {2**32 - 1}")
     state = (seed + 0x6D2B79F5 * np.arange(1, 3 * neurons + 1, dtype=np.uint64)).astype(np.uint32)
@@ -341,7 +352,8 @@ def _reading(anatomy: Anatomy, frequencies: Collection[int]) -> Bool[np.ndarray,
     if unread:
         read = ", ".join(map(str, np.unique(k_in).tolist()))
         raise BadConfig(
-            f"no neuron reads frequency {unread[0]} most, so that nothing would change; expected some of {read}"
+            f"no neuron reads frequency {unread[0]} most, so that nothing would change; expected "
+            f"some of {read}"
         )
     return np.isin(k_in, list(frequencies))
 
@@ -349,13 +361,17 @@ def _reading(anatomy: Anatomy, frequencies: Collection[int]) -> Bool[np.ndarray,
 def _with_waves(
     anatomy: Anatomy, angle: Float[np.ndarray, " d_mlp"], keep: Waves, carry: bool = True
 ) -> Weights:
-    """Every neuron's waves turned, and only some of them kept; the collapsed model changes, so this is a new one."""
+    """Turn every neuron's waves and keep some of them.
+
+    The collapsed model changes, so this is a new one.
+    """
     collapsed, k_in, k_out = anatomy.collapsed, anatomy.roles.k_in, anatomy.roles.k_out
     task, p = anatomy.config.task, collapsed.p
     names = task.cyclic
     if names is None:
         raise BadConfig(
-            f"no renaming of its elements turns {task.words} into addition, so there are no waves to change"
+            f"no renaming of its elements turns {task.words} into addition, so there are no waves "
+            "to change"
         )
     turned = _turned(p, k_in, angle)
     out = _turned(p, k_in, 2 * angle) if carry else np.ones_like(turned)
@@ -372,7 +388,10 @@ def _with_waves(
 def _turned(
     p: int, k: Int[np.ndarray, " d_mlp"], angle: Float[np.ndarray, " d_mlp"]
 ) -> Complex[np.ndarray, "frequencies d_mlp"]:
-    """e^{i m angle} for the wave j of each neuron, where m is the smallest with m·k ≡ ±j (mod p), with that sign."""
+    """Return e^{i m angle} for the wave j of each neuron.
+
+    m is the smallest with m·k ≡ ±j (mod p), with that sign.
+    """
     times = np.zeros((p // 2 + 1, len(k)))
     for own in np.unique(k):
         multiple, mirrored = multiples_of(int(own), p)
@@ -386,7 +405,10 @@ def _waves(
     own: Int[np.ndarray, " d_mlp"],
     keep: Waves,
 ) -> Float[np.ndarray, "p d_mlp"]:
-    """Columns with their waves turned; all of them, the neuron's own, or its own and the one of twice its frequency."""
+    """Return columns with their waves turned.
+
+    Kept are all waves, the neuron's own, or its own and the one of twice its frequency.
+    """
     p, j = len(rows), np.arange(len(rows) // 2 + 1)[:, None]
     double = np.array([doubled(k, p) for k in own.tolist()])
     kept = (keep == "all") | (j == own) | ((keep == "secondary") & (j == double) & (double > 0))
@@ -430,7 +452,10 @@ def _with_neurons(
 def _times(
     matrix: Float[np.ndarray, "*rows n"], factor: Float[np.ndarray, " n"]
 ) -> Float[np.ndarray, "*rows n"]:
-    """In the type the weights have, as long as that loses nothing: factors such as 0, -1 and ½ keep float32."""
+    """Return an array in the type of the weights, if that loses nothing.
+
+    Factors such as 0, -1 and ½ keep float32.
+    """
     product = matrix.astype(np.float64) * factor
     narrow = product.astype(matrix.dtype)
     return narrow if np.array_equal(narrow, product) else product

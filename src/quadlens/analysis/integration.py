@@ -1,4 +1,4 @@
-"""The rule by which report, explorer and captions say that a hidden layer computes integrals; thresholds stand here."""
+"""The rule for "computes integrals" in report, explorer and captions, with its thresholds."""
 
 from dataclasses import dataclass
 
@@ -38,7 +38,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Integration:
-    """Whether a hidden layer computes integrals, from what the lens measures of it (`docs/lens.md`).
+    """Whether a hidden layer computes integrals, as the lens measures (`docs/lens.md`).
 
     All are None where no neuron reads and writes the same frequency, or without a lens.
 
@@ -64,21 +64,44 @@ class Integration:
         """The rule: everything it asks for."""
         if self.shared is None or self.permuted is None or self.even is None or self.half is None:
             return ()
-        shared_function = "one function per frequency, which its neurons share, read at phase φ and written at 2φ,"
+        shared_function = (
+            "one function per frequency, which its neurons share, read at phase φ and written at "
+            "2φ,"
+        )
         less = f"{shared_function} has R² {decimals(self.shared, 3, 'down')} of the logits"
         left = f"with output phases permuted R² {decimals(self.permuted, 3, 'up')} is left"
         even = f"evenly spread neurons keep {percent(self.even, 2, 'down')} of the answers"
         half = f"neurons on half a period keep {percent(self.half, 2, 'up')}"
         rows = (
-            ("shared function", self.shared >= STANDS_FOR_LOGITS, less, f", below {STANDS_FOR_LOGITS:g}",
-             f"{shared_function} has an R² of at least {STANDS_FOR_LOGITS:g} of the logits"),
-            ("permuted phases", self.permuted <= self.shared - LOST, left, f", not {LOST:g} less",
-             f"at least {LOST:g} of that is lost when output phases are permuted"),
-            ("even nodes", self.even >= KEPT, even, f", not {100 * KEPT:g} %",
-             f"as many evenly spread neurons keep {100 * KEPT:g} % of the answers"),
-            ("half the nodes", self.half < BROKEN, half, f", not less than {100 * BROKEN:g} %",
-             f"neurons on half a period keep less than {100 * BROKEN:g} %"),
-        )  # fmt: skip
+            (
+                "shared function",
+                self.shared >= STANDS_FOR_LOGITS,
+                less,
+                f", below {STANDS_FOR_LOGITS:g}",
+                f"{shared_function} has an R² of at least {STANDS_FOR_LOGITS:g} of the logits",
+            ),
+            (
+                "permuted phases",
+                self.permuted <= self.shared - LOST,
+                left,
+                f", not {LOST:g} less",
+                f"at least {LOST:g} of that is lost when output phases are permuted",
+            ),
+            (
+                "even nodes",
+                self.even >= KEPT,
+                even,
+                f", not {100 * KEPT:g} %",
+                f"as many evenly spread neurons keep {100 * KEPT:g} % of the answers",
+            ),
+            (
+                "half the nodes",
+                self.half < BROKEN,
+                half,
+                f", not less than {100 * BROKEN:g} %",
+                f"neurons on half a period keep less than {100 * BROKEN:g} %",
+            ),
+        )
         return tuple(
             Part(name, holds, words + ("" if holds else short), asked)
             for name, holds, words, short, asked in rows
@@ -86,7 +109,7 @@ class Integration:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the layer computes integrals; None where there is no shared function to ask for."""
+        """Whether the layer computes integrals; None where there is no shared function."""
         return None if self.shared is None else all(part.holds for part in self.parts)
 
     @property
@@ -96,7 +119,10 @@ class Integration:
 
     @property
     def why(self) -> str:
-        """The measured values behind the verdict, as the end of a sentence: those that fail where some do."""
+        """The measured values behind the verdict, those that fail where some do.
+
+        They are the end of a sentence.
+        """
         return "; ".join(part.words for part in self.fails or self.parts)
 
     @property
@@ -117,11 +143,14 @@ class Integration:
     @property
     def rule(self) -> str:
         """The rule in one sentence."""
-        return f"A layer is said to compute integrals where {', and where '.join(part.asked for part in self.parts)}."
+        return (
+            "A layer is said to compute integrals where "
+            f"{', and where '.join(part.asked for part in self.parts)}."
+        )
 
 
 def alone(r2: float, right: str) -> str:
-    """What a formula with this R² does alone: its answers count only where it may stand for the logits.
+    """Say what a formula with this R² answers alone, if it may stand for the logits.
 
     Sums of cos(kw(a+b-c)) with positive coefficients answer everything right, whatever network they
     are fitted to.
@@ -137,7 +166,7 @@ def alone(r2: float, right: str) -> str:
 
 
 def doubles(error: float) -> str:
-    """What a rule whose worst exact error over its integral's mean size is `error` makes of the angle.
+    """Say how a rule with this relative worst error doubles the angle.
 
     >>> doubles(0.1), doubles(0.4), doubles(2.3)
     ('the angle is doubled', 'the angle is doubled roughly', 'the angle is not doubled')

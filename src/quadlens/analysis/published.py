@@ -1,4 +1,4 @@
-"""What the paper prints, and what our shipped population says in the same layout: the one reader of both files."""
+"""The paper's printed numbers, and our shipped population's in the same layout."""
 
 import json
 from collections.abc import Mapping
@@ -97,7 +97,10 @@ class PopulationSummary:
     histograms: tuple[tuple[str, Histogram], ...]
 
     def histogram(self, name: str) -> Histogram:
-        """One histogram by its name in published.json; counts of whole numbers have one bin per number."""
+        """Return one histogram by its name in published.json.
+
+        Counts of whole numbers have one bin per number.
+        """
         whole = {
             "number_of_key_frequencies": dict(self.key_counts),
             "neurons_per_frequency_1_to_29": dict(enumerate(self.neurons_per_frequency, start=1)),
@@ -208,7 +211,7 @@ def read_population() -> PopulationSummary:
 
 
 def as_printed(value: float, digits: int = 2) -> tuple[float, float]:
-    """The numbers that are printed as `value` with so many digits: all that is known of a rounded number."""
+    """Return the ends of the numbers that print as `value` with so many digits."""
     half = 0.5 * 10.0**-digits
     return round(value - half, digits + 1), round(value + half, digits + 1)
 

@@ -1,4 +1,4 @@
-"""What a model does, as one value: the packages spectrum and logits put together, with its views."""
+"""Explain a model: its spectrum and its logits as one value, with its views."""
 
 from quadlens.analysis.explanation.value import Explanation, explain, needs_outline, outline
 

@@ -109,7 +109,8 @@ def check_frame_path(path: Path) -> None:
     """Refuse a file name whose suffix is neither of the two formats."""
     if path.suffix.lower() not in SUFFIXES:
         raise BadConfig(
-            f"{path}: unknown kind of table {path.suffix!r}; give a name that ends in .csv or .parquet"
+            f"{path}: unknown kind of table {path.suffix!r}; give a name that ends in .csv or "
+            ".parquet"
         )
 
 

@@ -104,7 +104,7 @@ class LogitExplanation(Displayed):
 
     @property
     def skip_share(self) -> float | None:
-        """Variance of what passes by the neurons over the variance of all logits (figure `residual`)."""
+        """Share of the logits' variance that passes by the neurons (figure `residual`)."""
         total = self.parts.all_logits.variance
         return self.parts.skip.variance / total if total > 0 else None
 
@@ -166,16 +166,25 @@ class LogitExplanation(Displayed):
                 if self.skip_share
                 else {}
             ),
-            "identity part held by c-2a, c-2b": f"{decimals(identity.of_a.share)}, {decimals(identity.of_b.share)}",
-            "gradient symmetricity": f"{decimals(measures.gradient_symmetricity)} (pizza 0.994, clock 0.334)",
-            "distance irrelevance": f"{decimals(measures.distance_irrelevance)} (pizza 0.17, clock 0.85)",
+            "identity part held by c-2a, c-2b": (
+                f"{decimals(identity.of_a.share)}, {decimals(identity.of_b.share)}"
+            ),
+            "gradient symmetricity": (
+                f"{decimals(measures.gradient_symmetricity)} (pizza 0.994, clock 0.334)"
+            ),
+            "distance irrelevance": (
+                f"{decimals(measures.distance_irrelevance)} (pizza 0.17, clock 0.85)"
+            ),
             "circularity": decimals(measures.circularity, 4),
         }
         return Table("Measures", ("measure", "value"), tuple(rows.items()), left=(0, 1))
 
 
 def explain_logits(anatomy: Anatomy, rng: np.random.Generator | None) -> LogitExplanation:
-    """One pass over the logits, then tables of |K| × p numbers; `rng` draws the triples of gradient symmetricity."""
+    """Explain the logits in one pass over them, then by tables of |K| × p numbers.
+
+    `rng` draws the triples of gradient symmetricity.
+    """
     collapsed, keys = anatomy.collapsed, anatomy.key_frequencies
     shifts = {cluster.k: cluster.common_shift for cluster in anatomy.clusters}
     parts = take_apart(collapsed, keys, tuple(shifts[k] for k in keys))

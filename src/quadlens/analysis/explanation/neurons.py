@@ -1,4 +1,4 @@
-"""What every neuron reads and writes: the part of an explanation that speaks of waves, clusters and phases."""
+"""What every neuron reads and writes: waves, clusters and phases."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -125,7 +125,7 @@ class NeuronExplanation:
 
     @property
     def good_model(self) -> bool:
-        """The paper's sense: every neuron that is not constant reads and writes the same frequency."""
+        """Whether every neuron that is not constant reads the frequency it writes (the paper)."""
         return self.roles.good_model
 
     @property

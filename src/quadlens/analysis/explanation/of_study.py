@@ -11,12 +11,18 @@ def explanation_of(study: Study) -> Explanation:
 
 
 def outline_of(study: Study) -> Explanation | None:
-    """The explanation of a model without waves, which has an overview alone; None where it says more."""
+    """Return the explanation of a model without waves; None where it says more.
+
+    It has an overview alone.
+    """
     return None if study.once(no_waves) is None else study.once(explanation_of)
 
 
 def strongest_keys_of(study: Study) -> tuple[int, ...]:
-    """The key frequencies whose clusters weigh most (Σ ρω), in order of k: those that pictures are drawn of."""
+    """Return the key frequencies whose clusters weigh most (Σ ρω), in order of k.
+
+    Pictures are drawn of them.
+    """
     all_keys = study.once(keys_of)
     clusters = study.once(explanation_of).clusters if all_keys else ()
     weights = {cluster.k: float((cluster.rho * cluster.omega).sum()) for cluster in clusters}

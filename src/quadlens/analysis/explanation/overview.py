@@ -1,4 +1,7 @@
-"""What can be said of any network: attention that depends on tokens, norms, groups without frequencies, any table."""
+"""Describe any network: attention, norms, irreps, answers.
+
+Attention may depend on the tokens; the task may have no frequencies, or be any table.
+"""
 
 import dataclasses
 from collections.abc import Callable, Iterator
@@ -65,7 +68,9 @@ IRREP_ORDER = ("irrep", "dimension", "rank", "share of W_L", "of the embedding",
 
 @dataclass(frozen=True)
 class NormFactors:
-    """What norms multiply what the last MLP, and what the unembedding reads by, over all inputs; 1 without a norm.
+    """The factors by which norms multiply what the last MLP and the unembedding read.
+
+    They are taken over all inputs; 1 without a norm.
 
     Attributes:
         mlp: The smallest and the largest factor before the MLP.
@@ -101,7 +106,7 @@ class NormFactors:
 @short
 @dataclass(frozen=True, eq=False)
 class Overview:
-    """What can be said of any network; where it has several layers, its neurons are those of the last.
+    """A description of any network; of several layers, the neurons are the last layer's.
 
     Attributes:
         attention: Kind of attention; None for an MLP.
@@ -241,7 +246,7 @@ def norm_factors(layer: FloatTables) -> NormFactors | None:
 
 
 def additive_part(layer: FloatTables) -> tuple[FloatTables, float]:
-    """The sum of a part of a and a part of b closest to the pre-activations, and its share of their variance.
+    """Return the sum f(a) + g(b) nearest to the pre-activations, and its share of their variance.
 
     It is the mean over b plus the mean over a less the mean over both: exactly the waves of the
     plane (a, b) that lie on its two axes.

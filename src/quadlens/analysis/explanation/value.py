@@ -1,4 +1,4 @@
-"""`explain(model)`: what is known about a network that answers pairs, as one frozen value of optional parts."""
+"""Explain a network that answers pairs: one frozen value of optional parts."""
 
 import html
 from collections.abc import Callable, Iterator
@@ -34,7 +34,8 @@ T = TypeVar("T")
 PARTS: dict[type, tuple[str, str]] = {
     NeuronExplanation: (
         "neurons",
-        "with constant attention or none, one layer, no norms, and a task that is addition after renaming",
+        "with constant attention or none, one layer, no norms, and a task that is addition after "
+        "renaming",
     ),
     Overview: ("overview", "without the part `neurons`"),
 }
@@ -47,19 +48,28 @@ class MissingPart(BadConfig, AttributeError):
     def of(cls, part: type, what: str) -> "MissingPart":
         """Says which networks have this part, which `what` is read from."""
         name, networks = PARTS[part]
-        missing = f"this network has no part `{name}`, which {what} is read from; only a network {networks} has one"
+        missing = (
+            f"this network has no part `{name}`, which {what} is read from; only a network "
+            f"{networks} has one"
+        )
         return cls(f"{missing}. `summary()` says what is known of this one")
 
 
 class _Of(Generic[P, T]):
-    """What a part has, as the explanation's own: `explanation.roles` is `explanation.neurons.roles`."""
+    """An attribute of a part as the explanation's own.
+
+    `explanation.roles` is `explanation.neurons.roles`.
+    """
 
     def __init__(self, part: type[P], read: Callable[[P], T]) -> None:
         self.part, self.read = part, read
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
-        self.__doc__ = f"`{PARTS[self.part][0]}.{name}`, where a network has this part; see `{self.part.__name__}`."
+        self.__doc__ = (
+            f"`{PARTS[self.part][0]}.{name}`, where a network has this part; see "
+            f"`{self.part.__name__}`."
+        )
 
     @overload
     def __get__(self, explanation: None, owner: type) -> "_Of[P, T]": ...
@@ -147,7 +157,10 @@ class Explanation(Displayed):
 
     @property
     def algorithm(self) -> AlgorithmMeasures | None:
-        """The measures of Zhong et al.; None where they have no meaning, or logits were left out."""
+        """The measures of Zhong et al.
+
+        None where they have no meaning, or logits were left out.
+        """
         part = self.logits or self.overview
         return None if part is None else part.algorithm
 
@@ -169,7 +182,10 @@ class Explanation(Displayed):
         return f"<p>{html.escape(self.summary())}</p>{first._repr_html_() if first else ''}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON view, as `quadlens explain --json` prints it; None where a number has no meaning or was left out."""
+        """Return what `quadlens explain --json` prints.
+
+        A value is None where a number has no meaning or was left out.
+        """
         return {
             "p": self.p,
             "n": self.p,
@@ -199,7 +215,10 @@ class Explanation(Displayed):
         return neuron_frame(self)
 
     def tables(self) -> Iterator[Table]:
-        """Clusters, harmonics, regressions, coefficients, the paper's where they are of the same model, measures."""
+        """Yield clusters, harmonics, regressions, coefficients and measures.
+
+        The paper's numbers are beside those of its own model.
+        """
         if self.neurons is not None:
             yield from self.neurons.tables()
         if self.logits is not None:
@@ -219,7 +238,10 @@ class Explanation(Displayed):
 
 
 def beside_paper(explanation: Explanation) -> tuple[Table, ...]:
-    """Neurons, coefficients and R² with the paper's below, where the key frequencies are those of its own model."""
+    """Return neurons, coefficients and R² above the paper's.
+
+    Only a model with the key frequencies of the paper's has these tables.
+    """
     paper, logits = read_published(), explanation.logits
     if logits is None or explanation.key_frequencies != tuple(k for k, _ in paper.key_neurons):
         return ()
@@ -249,7 +271,7 @@ def beside_paper(explanation: Explanation) -> tuple[Table, ...]:
 
 
 def needs_outline(model: Weights) -> bool:
-    """Whether nothing can be said in waves: a network has no collapse, or no renaming makes the task addition."""
+    """Whether a network has no waves: no collapse, or no renaming makes the task addition."""
     config = model.config
     return config.no_collapse is not None or config.task.cyclic is None
 
@@ -279,7 +301,8 @@ def explain(
         return outline(anatomy, progress)
     if logits and float(config.p) ** 3 * config.d_mlp > MAX_OPERATIONS:
         raise BadConfig(
-            f"all {config.p}³ logits of this model take {float(config.p) ** 3 * config.d_mlp:.1e} multiplications; "
+            f"all {config.p}³ logits of this model take {float(config.p) ** 3 * config.d_mlp:.1e} "
+            "multiplications; "
             "explain its neurons alone with logits=False",
             settings=("logits",),
         )

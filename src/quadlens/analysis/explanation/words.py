@@ -44,7 +44,10 @@ def _opening(explanation: Explanation, neurons: NeuronExplanation) -> str:
         opening = f"This model works modulo {task.modulus or task.n} with {using}.{_renaming(task)}"
         if NONLINEARITIES[explanation.activation].odd_slope is not None:
             return opening
-        return f"{opening} Its logits are not taken apart: the odd part of {explanation.activation} is not linear."
+        return (
+            f"{opening} Its logits are not taken apart: the odd part of {explanation.activation} "
+            "is not linear."
+        )
     correct, inputs = explanation.logits.parts.correct, explanation.p**2
     if correct == inputs:
         does = (
@@ -56,7 +59,10 @@ def _opening(explanation: Explanation, neurons: NeuronExplanation) -> str:
     questions = (
         f"additions modulo {explanation.p}" if task.name == "add" else f"inputs of {task.words}"
     )
-    return f"This model answers {correct:,} of {inputs:,} {questions} right; it has {using}.{_renaming(task)}"
+    return (
+        f"This model answers {correct:,} of {inputs:,} {questions} right; it has "
+        f"{using}.{_renaming(task)}"
+    )
 
 
 def _renaming(task: Task) -> str:
@@ -65,7 +71,10 @@ def _renaming(task: Task) -> str:
         return ""
     root = task.cyclic.root
     by = "" if root is None else f" by their logarithms to the primitive root {root}"
-    return f" Its elements are renamed{by} so that the task is addition; frequencies are those of the new names."
+    return (
+        f" Its elements are renamed{by} so that the task is addition; frequencies are those of the "
+        "new names."
+    )
 
 
 def _matching(neurons: NeuronExplanation) -> str:
@@ -79,7 +88,10 @@ def _matching(neurons: NeuronExplanation) -> str:
     same = "reads and writes" if matching == 1 else "read and write"
     words = f"{matching} of {counted(len(roles.dead), 'neuron')} {same} the same frequency"
     if mismatching:
-        words += f", {mismatching} {'reads one and writes' if mismatching == 1 else 'read one and write'} another"
+        words += (
+            f", {mismatching} "
+            f"{'reads one and writes' if mismatching == 1 else 'read one and write'} another"
+        )
     if constant:
         words += f", {constant} {'is' if constant == 1 else 'are'} mostly constant"
         words += f" ({'dead' if constant == 1 else f'{dead} of them dead'})" if dead else ""
@@ -104,7 +116,8 @@ def _variance(neurons: NeuronExplanation) -> str:
         for shares in (roles.variance_input, roles.variance_output)
     )
     return (
-        f"A neuron's largest frequency explains {reads} of the variance of what it reads and {writes} of what it "
+        f"A neuron's largest frequency explains {reads} of the variance of what it reads and "
+        f"{writes} of what it "
         "writes (medians)."
     )
 
@@ -142,13 +155,16 @@ def _secondary(neurons: NeuronExplanation) -> str:
 
 
 def _doubled_keys(neurons: NeuronExplanation) -> str:
-    """Key frequencies that are the double of another; all of them where they are few, else how many."""
+    """Name key frequencies that are the double of another; count them where they are many."""
     doubles = neurons.doubled_keys
     pairs = ", ".join(f"{double} of {k}" for k, double in doubles[:FEW])
     if len(doubles) == 1:
         return f"One key frequency is another's double modulo {neurons.harmonics.p}: {pairs}."
     more = f", and {len(doubles) - FEW} more" if len(doubles) > FEW else ""
-    return f"{len(doubles)} key frequencies are another's double modulo {neurons.harmonics.p}: {pairs}{more}."
+    return (
+        f"{len(doubles)} key frequencies are another's double modulo {neurons.harmonics.p}: "
+        f"{pairs}{more}."
+    )
 
 
 def _logits(logits: LogitExplanation) -> list[str]:
@@ -156,17 +172,23 @@ def _logits(logits: LogitExplanation) -> list[str]:
     if whole.clock is None or whole.pizza is None or form.r2 is None or logits.skip_share is None:
         return ["The logits do not vary at all."]
     sentences = [
-        f"The logits fit the clock form with R² {whole.clock:.3f} and the pizza form with {whole.pizza:.3f};"
+        f"The logits fit the clock form with R² {whole.clock:.3f} and the pizza form with "
+        f"{whole.pizza:.3f};"
     ]
     if even.clock is None or even.pizza is None:
         sentences[0] = sentences[0][:-1] + "."
     else:
         sentences.append(
-            f"the absolute-value part of the MLP alone fits them with {even.clock:.3f} and {even.pizza:.3f}."
+            f"the absolute-value part of the MLP alone fits them with {even.clock:.3f} and "
+            f"{even.pizza:.3f}."
         )
-    right = f"{form.correct:,} of {form.inputs:,} inputs right ({logits.forms.pizza_only.correct:,} without D_k)"
+    right = (
+        f"{form.correct:,} of {form.inputs:,} inputs right ({logits.forms.pizza_only.correct:,} "
+        "without D_k)"
+    )
     sentences.append(
-        f"The two-term form Σ_k (C_k|cos u| + D_k cos 2u) cos(kw(a+b-c)) has R² {form.r2:.3f}{alone(form.r2, right)}."
+        "The two-term form Σ_k (C_k|cos u| + D_k cos 2u) cos(kw(a+b-c)) has R² "
+        f"{form.r2:.3f}{alone(form.r2, right)}."
     )
     if logits.skip_share > 0:
         what = "output bias" if logits.parts.skip_is_bias else "skip connection"
@@ -180,7 +202,8 @@ def _answers(explanation: Explanation, overview: Overview) -> str:
     answers = overview.evaluation
     last = f" of the last of {overview.layers} layers" if overview.neuron_layers > 1 else ""
     return (
-        f"{explanation.d_mlp} neurons{last} answer {explanation.task.words}: {answers.correct:,} of {answers.pairs:,} "
+        f"{explanation.d_mlp} neurons{last} answer {explanation.task.words}: {answers.correct:,} "
+        f"of {answers.pairs:,} "
         f"inputs are right, with a smallest margin of {at_least(answers.min_margin, 3)}."
     )
 
@@ -191,7 +214,8 @@ def _overview(overview: Overview) -> list[str]:
         widest = max(overview.attention_ranges, key=lambda ranges: ranges.high - ranges.low)
         place = f" of layer {widest.layer}" if deep else ""
         sentences.append(
-            f"Attention is a {overview.attention}; the weight that varies most, of head {widest.head}{place} on "
+            f"Attention is a {overview.attention}; the weight that varies most, of head "
+            f"{widest.head}{place} on "
             f"{('a', 'b', 'the = sign')[widest.position]}, {_range(widest.low, widest.high)}."
         )
     if overview.norms is not None:
@@ -224,14 +248,15 @@ def _irreps(overview: Overview) -> str:
     )
     room = overview.key_irreps_rank
     return (
-        f"W_L is made of {named or 'no irrep in particular'} (those with at least 1 % each), which have room "
+        f"W_L is made of {named or 'no irrep in particular'} (those with at least 1 % each), which "
+        "have room "
         f"for {room} directions; to hold 99.9 % of W_L takes {overview.rank}"
         + (", so that the rest is spread over fainter ones." if overview.rank > room else ".")
     )
 
 
 def _range(low: float, high: float) -> str:
-    """From where to where a weight goes, or that it stays where it is as far as printed digits show.
+    """Say from where to where a weight goes, or that it stays where it is.
 
     >>> _range(0.1, 0.9), _range(0.9966, 0.9974)
     ('goes from 0.100 to 0.900', 'stays at 0.997, varying by at most 0.00080')

@@ -1,4 +1,7 @@
-"""The infinite-width reading of a hidden layer: clusters in the plane, shared functions, integrals, what is left."""
+"""The infinite-width reading of a hidden layer.
+
+Clusters in the plane, shared functions, integrals, and what is left.
+"""
 
 from quadlens.analysis.infinite_width.controls import Controls
 from quadlens.analysis.infinite_width.lens import R2, Lens, LensCluster, lens

@@ -4,7 +4,8 @@ Where 2k is a key too, the rule at k need not be even: the wave that an uneven r
 the clusters of the chain k, 2k, 4k, … can undo for each other. So a chain is read with the density
 of its nodes, and with what a cluster writes at twice its frequency:
 
-    at k:   Σ_m μ_{2+m} s_m(d) e^{imθ},      at 2k:   B Σ_m μ_{4+m} s_m(d) e^{imθ},      μ_q = Σ_i w_i e^{iqφ_i}
+    at k:   Σ_m μ_{2+m} s_m(d) e^{imθ},      at 2k:   B Σ_m μ_{4+m} s_m(d) e^{imθ},
+    μ_q = Σ_i w_i e^{iqφ_i}
 
 with h(g(d, θ)) = Σ_m s_m(d) e^{imθ}, |m| ≤ 2 and |q| ≤ 4. m = -2 at k is the integral itself, m = 0
 a constant, m = 2 the mirror image cos kw(a + b + c), which turns the circle of answers into an
@@ -23,7 +24,9 @@ WAVES, MOMENTS = 2, 4
 
 
 def chains_of(keys: tuple[int, ...], n: int) -> tuple[tuple[int, ...], ...]:
-    """The keys in runs in which each is twice the one before, modulo n and folded to 1 … n/2; runs of two and more.
+    """Return runs of two and more keys in which each is twice the one before.
+
+    Doubles are taken modulo n and folded to 1 … n/2.
 
     A closed ring of doubles begins with its smallest key.
 
@@ -44,7 +47,7 @@ def chains_of(keys: tuple[int, ...], n: int) -> tuple[tuple[int, ...], ...]:
 
 
 def read_jointly(parts: Parts, chains: tuple[tuple[int, ...], ...]) -> Amplitudes:
-    """The claim about all clusters: those in no chain by their integrals, chains by the module's sums.
+    """Sum the claims about all clusters: integrals, and the module's sums for chains.
 
     A sign wave of even n has no circle, in a chain or not: its harmonics are too few for the sums.
     """

@@ -1,4 +1,4 @@
-"""How the lens's claims can fail: each measured beside a control that takes away just what the claim is about.
+"""Measure the lens's claims beside controls that take away what each claim is about.
 
 - `shared_permuted`: the same R², of a network whose output phases ψ are permuted within each
   cluster.
@@ -36,7 +36,7 @@ SAME = 0.01
 @short
 @dataclass(frozen=True)
 class Fits:
-    """What is predicted of single neurons, over one cluster or all; None where there is nothing to predict.
+    """Predictions of single neurons, over one cluster or all; None where there is none.
 
     Attributes:
         residual: R² of the part that is not symmetric.
@@ -153,14 +153,18 @@ def control_table(
         rows,
         left=(0, 2),
         caption=(
-            "The first row is about the mechanism, the second about the task: neither stands for the other. "
+            "The first row is about the mechanism, the second about the task: neither stands for "
+            "the other. "
             "The second is weak evidence: integrals of random numbers often answer every input."
         ),
     )
 
 
 def _shared_permuted(parts: Parts, inputs: Inputs, rng: np.random.Generator) -> float:
-    """R² of the claim for networks whose output phases are permuted: only the amplitudes at their keys change."""
+    """Return R² of the claim for networks whose output phases are permuted.
+
+    Only the amplitudes at their keys change.
+    """
     missed, size = np.zeros(PERMUTATIONS), np.zeros(PERMUTATIONS)
     for reading in parts.readings:
         cluster, k = reading.cluster, reading.cluster.k
@@ -180,7 +184,10 @@ def _shared_permuted(parts: Parts, inputs: Inputs, rng: np.random.Generator) -> 
 
 
 def _resampled(parts: Parts, inputs: Inputs, rng: np.random.Generator) -> tuple[float, float]:
-    """Share of answers kept by even nodes, and by nodes on half a period; what is in no cluster stays as it is."""
+    """Return the shares of answers kept by even nodes, and by nodes on half a period.
+
+    Neurons in no cluster stay as they are.
+    """
     even, half = (parts.outside_clusters + parts.skip for _ in range(2))
     for reading in parts.readings:
         k, rule, count = reading.cluster.k, reading.rule, len(reading.rule.w)
@@ -200,7 +207,9 @@ def _resampled(parts: Parts, inputs: Inputs, rng: np.random.Generator) -> tuple[
 def _cross_writing(
     parts: Parts, inputs: Inputs, rng: np.random.Generator
 ) -> Float[np.ndarray, " many"] | None:
-    """⟨what is written at others' keys, logits⟩ / ‖logits‖², then the same with neurons exchanged within clusters.
+    """Return ⟨written at others' keys, logits⟩ / ‖logits‖², and with neurons exchanged.
+
+    Neurons are exchanged within clusters.
 
     From ⟨h_i, logits_k⟩ of every neuron and key, so that no permutation needs a pass over the
     inputs.
@@ -242,7 +251,10 @@ def _residuals(reading: ClusterReading, rng: np.random.Generator) -> Residual:
 
 
 def _boxes(rule: Rule, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Box widths, weights and permuted weights of the merged nodes, in units of their mean, less 1."""
+    """Return box widths, weights and permuted weights of the merged nodes.
+
+    They are in units of their mean, less 1.
+    """
     order = np.argsort(rule.cluster.phi % rule.period)
     phi, w = (rule.cluster.phi % rule.period)[order], rule.w[order]
     apart = np.diff(phi) > SAME * rule.period / len(phi)
@@ -258,7 +270,7 @@ def _boxes(rule: Rule, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray
 def _fits(
     residuals: list[Residual], boxes: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
 ) -> Fits:
-    """Pooled over clusters: sums of squares for the residual, all boxes of all clusters for the spacing."""
+    """Pool over clusters: squares for the residual, all boxes for the spacing."""
     none = np.zeros(PERMUTATIONS + 1)
     rr = sum(left for left, _, _ in residuals)
     rp, pp = (

@@ -53,8 +53,10 @@ def inputs_of(layer: FloatTables) -> Inputs:
     new = task.cyclic
     if new is None:
         raise BadConfig(
-            f"the task {task.name} ({task.words}) has no cyclic relabelling: no renaming of its elements makes it "
-            "addition, so there is no frequency to integrate over; `quadlens explain` shows what needs none"
+            f"the task {task.name} ({task.words}) has no cyclic relabelling: no renaming of its "
+            "elements makes it "
+            "addition, so there is no frequency to integrate over; `quadlens explain` shows what "
+            "needs none"
         )
     old_a, old_b, old_c = (np.argsort(x) for x in (new.of_a, new.of_b, new.of_c))
     sigma, W_L = NONLINEARITIES[layer.activation], layer.W_L[old_c]

@@ -1,6 +1,7 @@
-"""The infinite-width limit of a cluster, the function that its neurons share, and the cluster as a quadrature rule.
+"""The infinite-width limit of a cluster, its shared function, and its quadrature rule.
 
-    C(d) = Σ_i W_i (1/2π) ∫ σ(g_i(d, θ)) e^{2iθ} dθ,        logit_k(a,b,c) = Re( e^{ikw(c - 2b)} C(a - b) )
+    C(d) = Σ_i W_i (1/2π) ∫ σ(g_i(d, θ)) e^{2iθ} dθ
+    logit_k(a,b,c) = Re( e^{ikw(c - 2b)} C(a - b) )
 
 W_i is what neuron i writes at k: ω_i e^{iψ_i}, or ω_i e^{2iφ_i} where phases are as the theory has
 them. Turning a neuron's input by t turns what it should write by 2t; the sum over a cluster with
@@ -9,7 +10,8 @@ evenly spread phases is this integral.
 A cluster as a quadrature rule says it with one function g that all neurons share, pre_i(d, θ) ≈ ρ_i
 g(d, θ + φ_i):
 
-    Σ_i w_i h(g(d, θ + φ_i)) e^{2iφ_i}   ≈   A e^{-2iθ} (1/2π) ∫ h(g(d, φ)) e^{2iφ} dφ,        A = Σ_i w_i
+    Σ_i w_i h(g(d, θ + φ_i)) e^{2iφ_i}   ≈   A e^{-2iθ} (1/2π) ∫ h(g(d, φ)) e^{2iφ} dφ
+    A = Σ_i w_i
 
 Where σ is homogeneous of degree s, h = σ and w_i = ρ_i^s ω_i; for any other σ, h(x) = Σ_i ω_i σ(ρ_i
 x) / Σ_i ω_i and w_i = ω_i. The right side is a handful of numbers per frequency, the left side the
@@ -42,7 +44,10 @@ ROUNDING = 1e-9
 
 
 def nodes_of(cluster: PlaneCluster) -> Float[np.ndarray, " nodes"]:
-    """The angles that θ runs over: all of them, or the q that occur where waves are too short to go in between."""
+    """Return the angles that θ runs over.
+
+    Where waves are too short to go in between, these are the q that occur.
+    """
     count = cluster.q if is_short(cluster) else NODES
     return 2 * np.pi * np.arange(count) / count
 
@@ -58,7 +63,10 @@ def summed(
     height: Callable[[Any], Any],
     theta: Float[np.ndarray, " nodes"],
 ) -> Complex[np.ndarray, "n nodes many"]:
-    """S(d, θ) = Σ_i W_i h(g_i(d, θ)): at θ = k w b the finite sum itself, on evenly spread θ the integrand's sum."""
+    """Return S(d, θ) = Σ_i W_i h(g_i(d, θ)).
+
+    At θ = k w b it is the finite sum itself, on evenly spread θ the integrand's sum.
+    """
     m, top, n = charges.shape
     turns = np.arange(top)[:, None] * theta
     waves = np.concatenate([np.cos(turns), -np.sin(turns)])
@@ -117,7 +125,7 @@ def angles(cluster: PlaneCluster) -> Float[np.ndarray, " n"]:
 @short
 @dataclass(frozen=True, eq=False)
 class SharedFunction:
-    """g(d, θ) = Re Σ_m F_m(d) e^{imθ} with g_i(d, θ) ≈ ρ_i g(d, θ + φ_i) for every neuron of a cluster.
+    """The function of a cluster: g(d, θ) = Re Σ_m F_m(d) e^{imθ}, g_i(d, θ) ≈ ρ_i g(d, θ + φ_i).
 
     Attributes:
         F: F_m(d), [m, d]; for one embedding and constant attention F_1 = 1 + e^{ikwd}, of modulus
@@ -191,12 +199,18 @@ class Rule:
 
     @property
     def is_rule(self) -> bool:
-        """Whether there is a circle to integrate over: not for the sign wave of even n, nor with a single neuron."""
+        """Whether there is a circle to integrate over.
+
+        The sign wave of even n has none, nor has a single neuron.
+        """
         return len(self.w) > 1 and not is_short(self.cluster)
 
     @property
     def numbers(self) -> int:
-        """How many real numbers the right side has: k, A, the coefficients of g but for rounding, the table of h."""
+        """Number of real numbers on the right side: k, A, coefficients of g, the table of h.
+
+        Coefficients that are rounding are not counted.
+        """
         waves = np.abs(np.fft.fft(self.shared.F, axis=1))
         real = np.full(len(waves), 2)
         real[0] = 1  # F_0 is real: a wave over d and its mirror image are one complex number
@@ -218,18 +232,27 @@ class Rule:
 
     @property
     def period(self) -> float:
-        """After which h(g) e^{2iφ} repeats: half a turn for an even σ and a g of odd charges, else a turn."""
+        """The period of h(g) e^{2iφ}: half a turn or a turn.
+
+        It is half a turn for an even σ and a g of odd charges.
+        """
         energy = np.square(np.abs(self.harmonics)).sum(axis=0)
         return np.pi if energy[1::2].sum() < REPEATS * energy[1:].sum() else 2 * np.pi
 
     def moment(self, q: int) -> complex:
-        """μ_q = Σ_i w_i e^{iqφ_i}: A for q = 0, and 0 for an even rule, but for multiples of its number of nodes."""
+        """Return μ_q = Σ_i w_i e^{iqφ_i}, which is A for q = 0.
+
+        For an even rule it is 0 but for multiples of its number of nodes.
+        """
         return complex((self.w * np.exp(1j * q * self.cluster.phi)).sum())
 
     def sums(
         self, phi: Float[np.ndarray, " nodes"], w: Float[np.ndarray, "nodes many"]
     ) -> Complex[np.ndarray, "n n many"]:
-        """Σ_j w_j h(g(d, θ_b + φ_j)) e^{2iφ_j} over all inputs, [a, b], for any nodes and some sets of weights."""
+        """Return Σ_j w_j h(g(d, θ_b + φ_j)) e^{2iφ_j} over all inputs, [a, b].
+
+        It takes any nodes and several sets of weights.
+        """
         turned = (
             np.exp(1j * np.outer(phi, np.arange(len(self.shared.F))))[:, :, None] * self.shared.F
         )
@@ -250,7 +273,10 @@ def tabulated_rule(
     activation: Activation,
     sigma: Callable[[Any], Any],
 ) -> Rule:
-    """The claim for any function in the place of the activation: h is a table, and the weights are ω."""
+    """Return the claim for any function in the place of the activation.
+
+    h is a table, and the weights are ω.
+    """
     top = max(float(np.abs(shared.F).max(axis=1).sum()), np.finfo(float).tiny)
     x = np.linspace(-top, top, TABULATED)
     values = sigma(np.outer(x, cluster.rho)) @ cluster.omega / cluster.omega.sum()

@@ -28,9 +28,12 @@ NO_SHIFT = 0.1
 # A strength that stays above this share of its largest is nearer to a clock than to a pizza.
 FILLED = 0.5
 HOW_TO_READ = (
-    "δ alone: how the strength would depend on a - b if neurons read sum waves only (pizza: it falls to 0; flat: it "
-    "does not). dip: smallest over largest strength with all waves, 0 for a pizza, 1 for a clock. A neuron is at k if "
-    "k is strongest in what it reads of the pair, products included, and in what it writes; `quadlens explain` looks "
+    "δ alone: how the strength would depend on a - b if neurons read sum waves only (pizza: it "
+    "falls to 0; flat: it "
+    "does not). dip: smallest over largest strength with all waves, 0 for a pizza, 1 for a clock. "
+    "A neuron is at k if "
+    "k is strongest in what it reads of the pair, products included, and in what it writes; "
+    "`quadlens explain` looks "
     "at what a and b add one by one, so that its counts can differ."
 )
 # A kind of wave is named where it has at least this share of the pre-activations' energy.
@@ -74,7 +77,10 @@ class LensCluster:
 
     @property
     def phase_cosine(self) -> float:
-        """Mean of cos(ψ - 2φ), neurons weighted by ρω: 1 where all write at twice the phase at which they read."""
+        """Mean of cos(ψ - 2φ), weighted by ρω.
+
+        It is 1 where all neurons write at twice the phase at which they read.
+        """
         cluster = self.reading.cluster
         weights = cluster.rho * cluster.omega
         return float((weights * np.cos(cluster.psi - 2 * cluster.phi)).sum() / weights.sum())
@@ -89,7 +95,10 @@ class LensCluster:
 
     @property
     def dip(self) -> float:
-        """Smallest over largest |Γ(d)|: near 0 for a pizza, near 1 where the strength does not depend on a - b."""
+        """Smallest over largest |Γ(d)|: near 0 for a pizza.
+
+        It is near 1 where the strength does not depend on a - b.
+        """
         strength = np.abs(self.reading.strength)
         return float(strength.min() / strength.max()) if strength.max() > 0 else 0.0
 
@@ -229,7 +238,10 @@ class Lens(Displayed):
 
     @property
     def fourier(self) -> dict[str, float]:
-        """What neurons read, by kind of wave: the mean over the neurons in clusters; empty where there are none."""
+        """What neurons read, by kind of wave: means over the neurons in clusters.
+
+        It is empty where there are no clusters.
+        """
         total = sum(cluster.neurons for cluster in self.clusters)
         shares = [
             (cluster.neurons / total, cluster.reading.cluster.fourier) for cluster in self.clusters
@@ -313,12 +325,16 @@ class Lens(Displayed):
         if self.chains:
             runs = "; ".join(" → ".join(map(str, chain)) for chain in self.chains)
             sentences.append(
-                f"Keys that are doubles of each other: {runs}. Read together, with the moments of their nodes, they "
-                f"bring the shared functions from {percent(r2.shared)} to {percent(r2.joint)} of the logits' variance."
+                f"Keys that are doubles of each other: {runs}. Read together, with the moments of "
+                "their nodes, they "
+                f"bring the shared functions from {percent(r2.shared)} to {percent(r2.joint)} of "
+                "the logits' variance."
             )
         sentences.append(
-            f"Every neuron spread over its own rotations is {percent(r2.symmetric_part)} of the logits, of at most "
-            f"{percent(r2.ceiling)} for a function of a - b and c - a - b: that measures symmetry, and has no control."
+            f"Every neuron spread over its own rotations is {percent(r2.symmetric_part)} of the "
+            "logits, of at most "
+            f"{percent(r2.ceiling)} for a function of a - b and c - a - b: that measures symmetry, "
+            "and has no control."
         )
         filled = [
             cluster
@@ -328,8 +344,10 @@ class Lens(Displayed):
         if filled:
             sentences.append(
                 f"By δ alone {'frequency' if len(filled) == 1 else 'frequencies'} "
-                f"{listed(tuple(cluster.k for cluster in filled))} would be a pizza, whose strength falls to 0 with "
-                "a - b; what else the neurons read fills the dip to half or more: the strength is nearer to a clock's."
+                f"{listed(tuple(cluster.k for cluster in filled))} would be a pizza, whose "
+                "strength falls to 0 with "
+                "a - b; what else the neurons read fills the dip to half or more: the strength is "
+                "nearer to a clock's."
             )
         if self.renaming:
             sentences.append(self.renaming)
@@ -337,7 +355,10 @@ class Lens(Displayed):
 
     @property
     def headline(self) -> str:
-        """Whether the layer integrates, in one sentence, by the rule; the mechanism and the task side by side."""
+        """Whether the layer integrates, in one sentence.
+
+        Mechanism and task stand side by side.
+        """
         if not self.clusters:
             return (
                 "No neuron reads and writes the same frequency: there is nothing to integrate over."

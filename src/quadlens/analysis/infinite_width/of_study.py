@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @checked
 def lens(model: "ModelLike" = "pizza") -> Lens:
-    """The hidden layer read as integrals, one per frequency, in the limit of infinitely many neurons.
+    """Read the hidden layer as integrals, one per frequency, of infinitely many neurons.
 
     Works for every activation, every attention, and every task that is addition under other names.
     Page `lens` of the documentation says what is measured.
@@ -47,7 +47,10 @@ def no_lens(study: Study) -> str | None:
 
 
 def lens_if_any(study: Study) -> Lens | None:
-    """The lens; None for a task that is not cyclic, a model with too many inputs, or numbers beyond float64."""
+    """Return the lens, or None where there can be none.
+
+    That is a task that is not cyclic, too many inputs, or numbers beyond float64.
+    """
     return study.once(whole_lens) if study.once(no_lens) is None else None
 
 

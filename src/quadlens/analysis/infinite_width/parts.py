@@ -1,4 +1,4 @@
-"""The logits taken apart: the integral and everything else, as waves over c; the parts add up to the logits.
+"""The logits as a sum of parts: the integral and everything else, as waves over c.
 
 A part is its complex amplitude at each frequency of c, [a, b, k]: logit(a,b,c) = Σ_k Re(
 part_k(a,b) e^{ikwc} ). The mean over c, which no answer depends on, is left out.
@@ -67,7 +67,10 @@ class ClusterReading:
 
     @property
     def strength(self) -> Complex[np.ndarray, " n"]:
-        """Γ(d) = C(d) e^{ikwd}: the integral is Re Γ(a - b) e^{ikw(c - a - b)}, so that real and positive is right."""
+        """Γ(d) = C(d) e^{ikwd}; real and positive is right.
+
+        The integral is Re Γ(a - b) e^{ikw(c - a - b)}.
+        """
         return self.limit * np.exp(1j * angles(self.cluster))
 
 
@@ -191,7 +194,10 @@ class Parts:
 
 
 def symmetric(x: Complex[np.ndarray, "n n many"], k: int) -> Complex[np.ndarray, "n n many"]:
-    """What of amplitudes at k is e^{-2ikwb} times a function of a - b: the mean over moving a and b together."""
+    """Project amplitudes at k on e^{-2ikwb} times functions of a - b.
+
+    It is the mean over moving a and b together.
+    """
     n = len(x)
     b = np.arange(n)
     turn = np.exp(2j * np.pi * (k * 2 * b % n) / n)

@@ -1,8 +1,10 @@
-"""What each neuron reads, as waves over the plane (a, b); clusters of neurons that read and write one frequency.
+"""What each neuron reads as waves over the plane (a, b), and clusters of neurons.
 
 With θ = k w b and d = a - b, a neuron that reads frequency k is
 
-    g(d, θ) = Re Σ_{m≥0} c_m(d) e^{imθ},      c_m(d) from the waves e^{ikw(ja + hb)} with j + h = ±m, |j|, |h| ≤ D.
+    g(d, θ) = Re Σ_{m≥0} c_m(d) e^{imθ}
+
+with c_m(d) from the waves e^{ikw(ja + hb)} with j + h = ±m, |j|, |h| ≤ D.
 
 Moving a and b by the same step turns θ and leaves d alone: the wave of charge m turns m times as
 fast. The wave of the answer, e^{ikw(a+b)}, has charge 2. No angle is halved, so even and composite
@@ -61,7 +63,7 @@ def plane_spectrum(
 @short
 @dataclass(frozen=True, eq=False)
 class PlaneCluster:
-    """Neurons whose strongest block of waves {0, ±k} × {0, ±k} and strongest output wave are those of k.
+    """Neurons whose strongest block of waves {0, ±k}² and strongest output wave are those of k.
 
     Attributes:
         n: Number of elements.
@@ -110,7 +112,10 @@ class PlaneCluster:
 
 
 def harmonics(q: int, degree: int) -> tuple[int, ...]:
-    """The j with |j| ≤ degree that are different modulo q; q/2 stands for itself and its negative."""
+    """Return the j with |j| ≤ degree that differ modulo q.
+
+    q/2 stands for itself and its negative.
+    """
     return tuple(j for j in range(-degree, degree + 1) if -q < 2 * j <= q)
 
 
@@ -145,7 +150,10 @@ def _block_energy(spectrum: PlaneSpectrum, k: int) -> Float[np.ndarray, " d_mlp"
 def cluster_of(
     spectrum: PlaneSpectrum, k: int, neurons: Int[np.ndarray, " m"], least: int = 1
 ) -> PlaneCluster:
-    """These neurons at frequency k; the degree is that of the module's rule, but not below `least`."""
+    """Return these neurons as a cluster at frequency k.
+
+    The degree is that of the module's rule, but not below `least`.
+    """
     n = spectrum.n
     q = n // math.gcd(k, n)
     energy = spectrum.energy[neurons]
@@ -178,7 +186,10 @@ def cluster_of(
 def _phases(
     alpha: Complex[np.ndarray, " m"], beta: Complex[np.ndarray, " m"]
 ) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
-    """φ = (φ^a + φ^b)/2 and δ = (φ^a - φ^b)/2; of (φ, δ) and (φ + π, δ + π) the one whose δ is near the cluster's."""
+    """Return φ = (φ^a + φ^b)/2 and δ = (φ^a - φ^b)/2.
+
+    Of (φ, δ) and (φ + π, δ + π) it is the one whose δ is near the cluster's.
+    """
     common = np.angle((alpha * beta.conj()).sum()) / 2
     phi = np.angle(alpha * beta) / 2
     ahead = (alpha * np.exp(-1j * (phi + common)) + beta * np.exp(-1j * (phi - common))).real

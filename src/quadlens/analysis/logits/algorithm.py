@@ -1,4 +1,4 @@
-"""Which algorithm is it? The three measures of Zhong et al., "The Clock and the Pizza" (arXiv 2306.17844)."""
+"""Which algorithm is it? Three measures of Zhong et al. (arXiv 2306.17844)."""
 
 import random
 from collections.abc import Sequence
@@ -18,121 +18,16 @@ from quadlens.network.weights import Weights
 PUBLISHED_P, PUBLISHED_SAMPLES, PUBLISHED_SEED, MOST_SHUFFLED = 59, 100, 42, 3 * 10**6
 # What the shuffle gives for p = 59, the only modulus they have: it takes a tenth of a second, every
 # other number here less. A test shuffles again.
-SHUFFLED_59 = (
-    *(
-        101065,
-        172717,
-        141490,
-        46272,
-        200459,
-        14143,
-        193787,
-        55721,
-        16939,
-        91860,
-        77318,
-        149115,
-        84256,
-        2007,
-    ),
-    *(
-        5354,
-        70701,
-        124170,
-        150107,
-        164733,
-        87165,
-        117049,
-        111934,
-        60295,
-        84694,
-        195710,
-        36103,
-        162572,
-        90652,
-    ),
-    *(
-        194098,
-        113263,
-        110967,
-        88143,
-        194052,
-        82491,
-        149247,
-        198206,
-        134161,
-        12958,
-        128444,
-        90555,
-        47173,
-        31109,
-    ),
-    *(
-        1711,
-        93715,
-        4797,
-        156396,
-        104562,
-        80607,
-        162787,
-        112756,
-        171506,
-        24646,
-        197928,
-        1881,
-        45099,
-        180417,
-    ),
-    *(
-        130026,
-        88105,
-        65342,
-        170029,
-        88509,
-        20927,
-        197914,
-        162185,
-        198362,
-        186723,
-        161199,
-        28296,
-        46360,
-        112669,
-    ),
-    *(
-        125585,
-        17043,
-        125146,
-        114263,
-        50381,
-        130398,
-        179916,
-        198357,
-        74704,
-        116821,
-        141400,
-        166035,
-        137445,
-        11886,
-    ),
-    *(
-        57388,
-        79260,
-        72594,
-        105842,
-        203930,
-        1559,
-        60405,
-        148095,
-        69903,
-        103374,
-        185845,
-        27064,
-        92641,
-        145404,
-    ),
-    *(11849, 91697),
-)
+_SHUFFLED = """
+101065 172717 141490 46272 200459 14143 193787 55721 16939 91860 77318 149115 84256 2007 5354
+70701 124170 150107 164733 87165 117049 111934 60295 84694 195710 36103 162572 90652 194098
+113263 110967 88143 194052 82491 149247 198206 134161 12958 128444 90555 47173 31109 1711 93715
+4797 156396 104562 80607 162787 112756 171506 24646 197928 1881 45099 180417 130026 88105 65342
+170029 88509 20927 197914 162185 198362 186723 161199 28296 46360 112669 125585 17043 125146
+114263 50381 130398 179916 198357 74704 116821 141400 166035 137445 11886 57388 79260 72594
+105842 203930 1559 60405 148095 69903 103374 185845 27064 92641 145404 11849 91697
+"""
+SHUFFLED_59 = tuple(map(int, _SHUFFLED.split()))
 SAMPLES = 1000
 PRINCIPAL_COMPONENTS = 4
 # Singular values this small beside the largest are rounding of float32 weights.
@@ -220,7 +115,8 @@ class AlgorithmMeasures:
             "" if span is None else f" ({span:.3f} along the directions in which tokens differ)"
         )
         return (
-            f"By the measures of Zhong et al., gradient symmetricity is {self.gradient_symmetricity:.3f}{inside} "
+            "By the measures of Zhong et al., gradient symmetricity is "
+            f"{self.gradient_symmetricity:.3f}{inside} "
             f"and distance irrelevance {self.distance_irrelevance:.3f}, {verdict}."
         )
 
@@ -233,7 +129,9 @@ def _nearer(value: float | None, references: dict[Algorithm, float]) -> Algorith
 
 
 def right_logits(layer: FloatTables) -> Float[np.ndarray, "p p"]:
-    """The right answer's logit for every (a, b), the elements in the order in which the task is addition.
+    """Return the right answer's logit for every (a, b).
+
+    The elements are in the order in which the task is addition.
 
     Raises:
         ValueError: when there is no such order.
@@ -250,7 +148,7 @@ def algorithm_measures(
     correct_logit: Float[np.ndarray, "p p"],
     rng: np.random.Generator | None = None,
 ) -> AlgorithmMeasures:
-    """All three measures as published; with `rng`, of 1,000 triples that it draws instead of their 100."""
+    """Measure all three as published, or with `rng` over 1,000 triples that it draws."""
     triples = (
         published_triples(model.config.p)
         if rng is None
@@ -269,7 +167,9 @@ def algorithm_measures(
 
 @cache
 def published_triples(p: int) -> Int[np.ndarray, "n 3"]:
-    """The 100 triples that Zhong et al. take: the first of all p³, in order, after Python's shuffle with seed 42.
+    """Return the 100 triples that Zhong et al. take.
+
+    They are the first of all p³, in order, after Python's shuffle with seed 42.
 
     Past `MOST_SHUFFLED` triples, of which they had fewer, the shuffle takes seconds, and 100 are
     drawn with that seed.
@@ -295,7 +195,10 @@ def draw_triples(p: int, rng: np.random.Generator, samples: int) -> Int[np.ndarr
 
 
 def distance_irrelevance(correct_logit: Float[np.ndarray, "p p"]) -> float | None:
-    """How much the right logit still varies when a - b is held fixed: near 0 for a pizza, near 1 for a clock."""
+    """Return how much the right logit still varies when a - b is held fixed.
+
+    It is near 0 for a pizza, near 1 for a clock.
+    """
     p = len(correct_logit)
     spread = float(correct_logit.std())
     if spread <= 1e-12 * float(np.abs(correct_logit).max()):
@@ -306,7 +209,7 @@ def distance_irrelevance(correct_logit: Float[np.ndarray, "p p"]) -> float | Non
 
 
 def embedding(model: Weights) -> Float[np.ndarray, "p d"]:
-    """The vector of each token: W_E, or for an MLP, which embeds one-hot tokens with its first layer, W_a.
+    """Return the vector of each token: W_E, or W_a of an MLP, whose tokens are one-hot.
 
     In the order in which the task is addition.
     """
@@ -315,7 +218,10 @@ def embedding(model: Weights) -> Float[np.ndarray, "p d"]:
 
 
 def vocabulary(model: Weights) -> Float[np.ndarray, "tokens d"]:
-    """The vectors of all tokens that are fed: those of `embedding` first, then b's own and '=' where there are any."""
+    """Return the vectors of all tokens that are fed.
+
+    Those of `embedding` come first, then b's own and '=' where there are any.
+    """
     others = _table(model)[model.config.p : model.config.tokens_used]
     return np.concatenate([embedding(model), others.astype(np.float64)])
 
@@ -325,7 +231,9 @@ def _table(model: Weights) -> Float[np.ndarray, "tokens d"]:
 
 
 def circularity(vectors: Float[np.ndarray, "tokens d"], p: int | None = None) -> float | None:
-    """Mean over principal components v of max_k (2/p)|Σ_x v_x e^{ikwx}|² / ‖v‖²: 1 when each is a single wave.
+    """Return the mean over principal components v of max_k (2/p)|Σ_x v_x e^{ikwx}|² / ‖v‖².
+
+    It is 1 where each component is a single wave.
 
     As published: the components are of all tokens, ‖v‖² is over all of them, and the waves are over
     the first p. So with two vocabularies it is about half of what each of them has.
@@ -370,7 +278,10 @@ class Gradients:
 
 
 def gradients(model: Weights, triples: Int[np.ndarray, "n 3"]) -> Gradients:
-    """Both gradients of each triple; an MLP's tokens are one-hot: its gradients are over p coordinates, all of use."""
+    """Return both gradients of each triple.
+
+    An MLP's tokens are one-hot: its gradients are over p coordinates, all of use.
+    """
     pairs, c = triples[:, :2], triples[:, 2]
     if model.config.has_stream:
         return Gradients(*token_gradients(model, pairs, c), token_span(model))
@@ -378,7 +289,7 @@ def gradients(model: Weights, triples: Int[np.ndarray, "n 3"]) -> Gradients:
 
 
 def token_span(model: Weights) -> Float[np.ndarray, "r d"]:
-    """Orthonormal basis of the directions in which the embedding vectors of a transformer differ."""
+    """Return an orthonormal basis of the directions in which a transformer's tokens differ."""
     p = model.config.p
     W_E = model.W_E.astype(np.float64)
     tokens = (

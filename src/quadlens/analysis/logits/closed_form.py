@@ -1,4 +1,4 @@
-"""Which form the logits have: regressions on clock, pizza and secondary factors, closed forms, and where they are weak.
+"""Which form the logits have: regressions, closed forms, and where they are weak.
 
 With d = a - b and t = a + b - c every factor is f_k(d) cos(k w t). Over all (a, b, c) the factors
 of different k are orthogonal, and ⟨f cos(kwt), g cos(kwt)⟩ = ½ mean_d f g, so that a regression
@@ -21,7 +21,10 @@ BLOCK_FLOATS = 1 << 22
 def cos_u(
     p: int, keys: tuple[int, ...], shifts: tuple[float, ...] | None = None
 ) -> Float[np.ndarray, "K p"]:
-    """The pizza factor's amplitude |cos u|, u = k w d/2 + δ_k, for every key and every distance d = a - b in Z_p."""
+    """Return |cos u|, u = k w d/2 + δ_k, for every key and distance d = a - b in Z_p.
+
+    It is the pizza factor's amplitude.
+    """
     return np.abs(np.cos(_half_angles(p, keys, shifts)))
 
 
@@ -104,7 +107,7 @@ class ClockPizzaTable:
 
 
 def clock_pizza(parts: LogitParts) -> ClockPizzaTable:
-    """Regress all logits, their absolute-value component and the MLP output on the clock and pizza factors."""
+    """Regress logits, their absolute-value part and the MLP output on clock and pizza factors."""
     pizza, secondary = (
         cos_u(parts.p, parts.keys, parts.shifts),
         cos_2u(parts.p, parts.keys, parts.shifts),
@@ -123,7 +126,7 @@ def clock_pizza(parts: LogitParts) -> ClockPizzaTable:
 @short
 @dataclass(frozen=True, eq=False)
 class ClosedForm:
-    """Σ_k (C_k |cos u| + D_k cos 2u) cos(k w (a+b-c)), and how well it does (`sec:identity-component-relu`).
+    """The form Σ_k (C_k |cos u| + D_k cos 2u) cos(k w (a+b-c)) (`sec:identity-component-relu`).
 
     u is k w (a-b)/2, plus the key's shift where a and b have phases of their own.
 
@@ -154,7 +157,7 @@ class ClosedForm:
 def judge_closed_form(
     parts: LogitParts, C: Float[np.ndarray, " K"], D: Float[np.ndarray, " K"]
 ) -> ClosedForm:
-    """Judge the two-term form with given coefficients against the model's logits and the right answers."""
+    """Judge the two-term form with given coefficients against the model's logits."""
     pizza, secondary = (
         cos_u(parts.p, parts.keys, parts.shifts),
         cos_2u(parts.p, parts.keys, parts.shifts),

@@ -1,4 +1,4 @@
-"""The logits taken apart: which part of the network adds what, the identity part as two matrices, and what skips."""
+"""The logits by parts of the network: which adds what, and what skips the neurons."""
 
 from dataclasses import dataclass
 
@@ -69,13 +69,19 @@ class LogitParts:
 
 
 class Spread:
-    """Variance of numbers that come in blocks, merged around the running mean so that a large mean costs no digits."""
+    """Variance of numbers that come in blocks, merged around the running mean.
+
+    So a large mean costs no digits.
+    """
 
     def __init__(self) -> None:
         self._count, self._mean, self._squares, self._largest = 0, 0.0, 0.0, 0.0
 
     def add(self, block: Float[np.ndarray, "*shape"]) -> None:
-        """Take in a block: the squares around the two means add up, plus what the distance of the means makes."""
+        """Take in a block.
+
+        The squares around the two means add up, plus what the distance of the means makes.
+        """
         mean = float(block.mean())
         merged = self._count + block.size
         shift = mean - self._mean
@@ -96,7 +102,10 @@ class Spread:
 def identity_matrices(
     collapsed: FloatTables,
 ) -> tuple[Float[np.ndarray, "p p"], Float[np.ndarray, "p p"]]:
-    """A[c,a] = slope Σ_i W_L[c,i] U_a[a,i] and B[c,b] likewise: the odd part of the MLP is A[c,a] + B[c,b] exactly."""
+    """Return A[c,a] = slope Σ_i W_L[c,i] U_a[a,i], and B[c,b] likewise.
+
+    The odd part of the MLP is A[c,a] + B[c,b] exactly.
+    """
     slope = NONLINEARITIES[collapsed.activation].odd_slope
     if slope is None:
         raise BadConfig(
@@ -109,7 +118,9 @@ def identity_matrices(
 def take_apart(
     collapsed: FloatTables, keys: tuple[int, ...], shifts: tuple[float, ...] | None = None
 ) -> LogitParts:
-    """One pass over all p³ logits, a block of a's at a time, so that memory stays at a few p·(p + d_mlp) floats.
+    """Split the logits into parts in one pass over all p³.
+
+    It takes a block of a's at a time, so that memory stays at a few p·(p + d_mlp) floats.
 
     Args:
         collapsed: The model.
@@ -153,7 +164,10 @@ def take_apart(
 
 
 def has_skip_connection(collapsed: FloatTables) -> bool:
-    """Whether what passes by the neurons depends on the input; an MLP has an output bias there, or nothing."""
+    """Whether what passes by the neurons depends on the input.
+
+    An MLP has an output bias there, or nothing.
+    """
     return bool(np.ptp(collapsed.S_a, axis=0).any() or np.ptp(collapsed.S_b, axis=0).any())
 
 
@@ -167,7 +181,10 @@ def _mlp_output(
 
 
 def _rotations(p: int, keys: tuple[int, ...]) -> Complex[np.ndarray, "K p"]:
-    """e^{i k w x} for every key k and x in Z_p; k·x is reduced modulo p first, so that large p loses no digits."""
+    """Return e^{i k w x} for every key k and x in Z_p.
+
+    k·x is reduced modulo p first, so that large p loses no digits.
+    """
     turns = np.outer(np.array(keys, dtype=np.int64), np.arange(p)) % p
     return np.exp(2j * np.pi / p * turns)
 
@@ -224,7 +241,10 @@ def _right_answers(
 def _separable_variance(
     from_a: Float[np.ndarray, "p p"], from_b: Float[np.ndarray, "p p"]
 ) -> float:
-    """Variance of from_a[a,c] + from_b[b,c] over all (a, b, c): each around its token mean, and the means."""
+    """Return the variance of from_a[a,c] + from_b[b,c] over all (a, b, c).
+
+    It is that of each around its token mean, and of the means.
+    """
     mean_a, mean_b = from_a.mean(axis=0), from_b.mean(axis=0)
     return float(
         np.square(from_a - mean_a).mean()
@@ -249,7 +269,9 @@ def skip_shares(collapsed: FloatTables) -> Float[np.ndarray, "p p"]:
 @short
 @dataclass(frozen=True, eq=False)
 class IdentityMatrix:
-    """A[c,x] = Σ_{k,l} F[k,l] e^{iw(kc+lx)}: one half of the identity component (`sec:identity-component-relu`).
+    """One half of the identity component, A[c,x] = Σ_{k,l} F[k,l] e^{iw(kc+lx)}.
+
+    See `sec:identity-component-relu` of the paper.
 
     Attributes:
         matrix: A[c,x], x the token a or b.
@@ -269,7 +291,10 @@ class IdentityMatrix:
     share: float | None
 
     def largest_waves(self, count: int) -> tuple[tuple[int, int, float, float], ...]:
-        """The largest waves A cos(kwc + lwx + θ) as (k, l, A, θ), l in -(p-1)/2 … p/2, the constant left out."""
+        """Return the largest waves A cos(kwc + lwx + θ) as (k, l, A, θ), without the constant.
+
+        l runs from -(p-1)/2 to p/2.
+        """
         p = len(self.matrix)
         half = p // 2
         # A is real, so F[-k,-l] is the conjugate of F[k,l]: half the plane holds every wave once.
@@ -306,7 +331,10 @@ class IdentityComponent:
 
     @property
     def D(self) -> Float[np.ndarray, " K"]:
-        """D_k, two-term form: cos(kw(c-2a)) + cos(kw(c-2b)) = 2 cos 2u cos(kw(a+b-c)), so the halves' D add up."""
+        """D_k of the two-term form: the halves' D add up.
+
+        cos(kw(c-2a)) + cos(kw(c-2b)) = 2 cos 2u cos(kw(a+b-c)).
+        """
         return self.of_a.D + self.of_b.D
 
 

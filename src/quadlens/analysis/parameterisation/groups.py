@@ -1,4 +1,4 @@
-"""What a frequency's neurons have in common, fitted to a network's tables: a few numbers for each frequency.
+"""A few numbers for each frequency: what its neurons share, fitted to a network's tables.
 
     U_a[a,i] = ρ_i (α_a cos x + η_a cos 2x),             x = k w a + φ_i + δ
     U_b[b,i] = ρ_i (α_b cos y + η_b cos 2y + γ),         y = k w b + φ_i - δ
@@ -60,7 +60,10 @@ class Group:
         return tuple((m, *size) for m, size in sizes if m == 1 or any(size))
 
     def evenly(self, nodes: int) -> "Group":
-        """Other neurons, evenly spread, with the same Σ ω_i and Σ ρ_i ω_i: the integral, by the trapezoidal rule."""
+        """Return evenly spread neurons with the same Σ ω_i and Σ ρ_i ω_i.
+
+        They are the integral by the trapezoidal rule.
+        """
         phi, ones = 2 * np.pi * np.arange(nodes) / nodes, np.ones(nodes)
         total = float(self.omega.sum())
         rho = float((self.cluster.rho * self.omega).sum()) / (total or 1.0)
@@ -117,7 +120,10 @@ def angles(cluster: Cluster) -> Float[np.ndarray, "p 1"]:
 
 
 def logit_r2(simple: FloatTables, network: FloatTables) -> float:
-    """1 - ‖difference of logits‖² / ‖network's logits‖², each input's mean over c left out, nothing fitted."""
+    """Return 1 - ‖difference of logits‖² / ‖network's logits‖², nothing fitted.
+
+    Each input's mean over c is left out.
+    """
     left = total = 0.0
     # Relative to the largest, so that squares of logits of any size are finite.
     largest = max(float(np.abs(network.logits(a)).max()) for a in range(network.p)) or 1.0

@@ -1,9 +1,10 @@
-"""A trained network written with few numbers: groups of neurons, and planes of the stream that each frequency lies in.
+"""A trained network written with few numbers: groups of neurons, planes of the stream.
 
 With C[x] = (cos k w x, sin k w x) for every key frequency and its double, frames of two rows for
 each frequency,
 
-    W_E = C E,   W_V = E⁺ V,   W_O = V⁺ A,   W_U = (C Q)ᵀ             E = C⁺ W_E,  V = E W_V,  A = E OV,  Q = C⁺ W_Uᵀ
+    W_E = C E,     W_V = E⁺ V,   W_O = V⁺ A,  W_U = (C Q)ᵀ
+    E = C⁺ W_E,    V = E W_V,    A = E OV,    Q = C⁺ W_Uᵀ
 
 are least squares: where W_E puts each frequency, where values have it, where attention writes it,
 where W_U reads it. The constant that neurons share has a line for each position in place of a
@@ -110,7 +111,8 @@ def parameterise(
     groups = fit_groups(anatomy, constant, double, embedding)
     if not groups:
         raise BadConfig(
-            "no neuron reads and writes one frequency most, so there is nothing to write with few numbers"
+            "no neuron reads and writes one frequency most, so there is nothing to write with few "
+            "numbers"
         )
     planes = _Planes(anatomy, groups, constant)
     tensors = {name: np.zeros(shape) for name, shape in config.shapes.items()}
@@ -136,7 +138,7 @@ def parameterise(
 
 
 class _Planes:
-    """Frames: of a's tokens, of b's (the same tokens or others), and the lines of all positions, in this order.
+    """Frames of a's tokens and of b's (the same or others), and the lines of all positions.
 
     Attributes:
         frequencies: Key frequencies and their doubles, two rows of a frame each.
@@ -154,7 +156,8 @@ class _Planes:
         config, model, new = anatomy.config, anatomy.model, anatomy.config.task.cyclic
         if new is None:
             raise BadConfig(
-                f"the task {config.task.name} has no cyclic relabelling, so there are no frequencies"
+                f"the task {config.task.name} has no cyclic relabelling, so there are no "
+                "frequencies"
             )
         self.p, self.d_mlp, self.keys = (
             config.p,

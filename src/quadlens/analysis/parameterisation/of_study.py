@@ -20,7 +20,7 @@ def parameterise(
     double: bool = True,
     embedding: bool = True,
 ) -> Parameterised:
-    """A network of few numbers, fitted to a trained one's weights: the explanation as a network for every verb.
+    """Fit a network of few numbers to a trained one's weights.
 
     Each neuron has a frequency, an angle φ and two sizes ρ and ω; each frequency a function that
     its neurons share, and planes of the residual stream. Everything is least squares on the

@@ -1,4 +1,4 @@
-"""The MLP as a quadrature rule: the paper's bounds, the exact error in quasi-linear time, moments and suprema.
+"""The MLP as a quadrature rule: bounds, exact error in quasi-linear time, suprema.
 
 `bounds(model)` does everything; each function below does one thing with a `Scheme`. Proofs:
 docs/quadrature.md.

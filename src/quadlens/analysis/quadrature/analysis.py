@@ -1,4 +1,4 @@
-"""One model, every claim: the paper's rows, the exact errors, the suprema and the moment bounds of each cluster."""
+"""Every claim about one model: the paper's rows, exact errors, suprema, moment bounds."""
 
 from dataclasses import dataclass
 

@@ -18,7 +18,10 @@ Ball = Any
 
 @contextmanager
 def precision_for(scheme: Scheme) -> Iterator[None]:
-    """Work with enough bits for the scheme's phases: 128 beyond the largest phase's integer part."""
+    """Work with enough bits for the scheme's phases.
+
+    These are 128 beyond the largest phase's integer part.
+    """
     largest = float(max(np.abs(scheme.phi).max(), np.abs(scheme.psi).max(), 1.0))
     with precision(PRECISION + math.frexp(largest)[1]):
         yield

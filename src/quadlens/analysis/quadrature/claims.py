@@ -1,4 +1,4 @@
-"""Three kinds of number that cannot be mixed up: an estimate, an upper bound, an exact value (as an enclosure).
+"""Three kinds of number that cannot be mixed: estimate, upper bound, exact enclosure.
 
 None of them turns into a plain float by itself, and only values of the same kind can be added. What
 a bound assumes and what it cost to compute travel with it.
@@ -12,7 +12,10 @@ from quadlens.base.display import claim
 from quadlens.base.numbers import at_most, between, decimals
 
 # What every claim of this package rests on, and nothing else.
-DOUBLES = "φ, ψ, ρ, ω are exactly the stored doubles; weights are the real numbers w_i = 2π ρ_i ω_i / Σ ρ_j ω_j"
+DOUBLES = (
+    "φ, ψ, ρ, ω are exactly the stored doubles; weights are the real numbers w_i = 2π ρ_i ω_i / Σ "
+    "ρ_j ω_j"
+)
 IEEE = "IEEE 754 double arithmetic, rounding to nearest"
 ARB = "ball arithmetic of Arb (python-flint) encloses"
 
@@ -113,7 +116,9 @@ class UpperBound:
 
 @dataclass(frozen=True)
 class Exact:
-    """`lower ≤ quantity ≤ upper`, proved; the width is rounding only (for a supremum also where the search stopped).
+    """`lower ≤ quantity ≤ upper`, proved.
+
+    The width is rounding only; for a supremum it is also where the search stopped.
 
     Attributes:
         lower: Lower end.
@@ -137,7 +142,8 @@ class Exact:
             math.isfinite(self.lower) and math.isfinite(self.upper) and self.lower <= self.upper
         ):
             raise ValueError(
-                f"an enclosure needs finite ends with lower ≤ upper, got [{self.lower}, {self.upper}]"
+                f"an enclosure needs finite ends with lower ≤ upper, got [{self.lower}, "
+                f"{self.upper}]"
             )
 
     def __repr__(self) -> str:
@@ -182,7 +188,7 @@ def printed(claim: Claim) -> float:
 
 
 def shown(claim: Claim, digits: int) -> str:
-    """The number with so many digits after the point; a bound is rounded up, so that what is read is still a bound.
+    """Return a claim's number with so many digits; a bound is rounded up, so it stays one.
 
     An enclosure wider than its last digit (a search that stopped early) is shown by its ends.
     """
@@ -217,7 +223,8 @@ def claim_to_dict(claim: Claim) -> dict[str, object]:
 def _same_kind(claim: object, other: object) -> None:
     if type(claim) is not type(other):
         raise TypeError(
-            f"cannot add {type(other).__name__} to {type(claim).__name__}: they promise different things; "
+            f"cannot add {type(other).__name__} to {type(claim).__name__}: they promise different "
+            "things; "
             "turn an Exact into a bound with as_upper_bound(), and never add an Estimate to either"
         )
 
@@ -233,7 +240,10 @@ def _positive(scale: Exact) -> float:
 def _of_both(
     claim: UpperBound | Exact, sign: str, other: UpperBound | Exact, operations: int = 0
 ) -> tuple[str, str, tuple[str, ...], Cost]:
-    """Quantity, equation, assumptions and cost of a sum or a quotient, which itself takes so many operations."""
+    """Return quantity, equation, assumptions and cost of a sum or a quotient.
+
+    The operation itself costs `operations`.
+    """
     quantity = (
         f"({claim.quantity}) / ({other.quantity})"
         if sign == "/"

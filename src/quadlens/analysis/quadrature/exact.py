@@ -1,4 +1,4 @@
-"""What a scheme gets wrong at every a + b, in time O(d log d + p), with nothing bounded away; and the worst of it.
+"""The exact error of a scheme at every a + b in time O(d log d + p), and its worst case.
 
 `math.md` §4.
 """
@@ -23,9 +23,12 @@ FINE, ROWS = 128, 64
 
 @dataclass(frozen=True, eq=False)
 class SignedSums:
-    """Σ w_i |cos(s+φ_i)| e^{iψ_i} = α_j e^{is} + β_j e^{-is} for s in [0, π] between kink j-1 and kink j, j = 0 … n.
+    """The sums Σ w_i |cos(s+φ_i)| e^{iψ_i} as α_j e^{is} + β_j e^{-is} for s in [0, π].
 
-    |cos(s+φ_i)| = |sin(κ_i - s)| with the kink κ_i = (π/2 - φ_i) mod π, and sin(κ_i - s) changes sign only there.
+    They hold between kink j-1 and kink j, j = 0 … n.
+
+    |cos(s+φ_i)| = |sin(κ_i - s)| with the kink κ_i = (π/2 - φ_i) mod π. There alone sin(κ_i - s)
+    changes sign.
 
     Attributes:
         kink: κ_i, sorted; in [0, π] up to rounding.
@@ -39,7 +42,10 @@ class SignedSums:
 
 
 def signed_sums(scheme: Scheme, with_psi: bool) -> SignedSums:
-    """Sort the kinks and run over them once (`math.md` §4); with `with_psi` ψ is the model's, otherwise 2φ."""
+    """Sort the kinks and run over them once (`math.md` §4).
+
+    With `with_psi` ψ is the model's, otherwise 2φ.
+    """
     kink = np.pi / 2 - reduced(scheme.phi)
     kink -= np.floor(kink * (1 / np.pi)) * np.pi
     order = np.argsort(kink)
@@ -59,7 +65,10 @@ def signed_sums(scheme: Scheme, with_psi: bool) -> SignedSums:
 
 
 def identity_sums(scheme: Scheme, with_psi: bool) -> tuple[complex, complex]:
-    """α = ½ Σ w_i e^{i(ψ_i+φ_i)} and β = ½ Σ w_i e^{i(ψ_i-φ_i)}: the identity part is α e^{is} + β e^{-is}."""
+    """Return α = ½ Σ w_i e^{i(ψ_i+φ_i)} and β = ½ Σ w_i e^{i(ψ_i-φ_i)}.
+
+    The identity part is α e^{is} + β e^{-is}.
+    """
     turn = expi(reduced(scheme.phi))
     values = expi(reduced(scheme.psi)) if with_psi else turn * turn
     values *= _weights(scheme) / 2
@@ -75,7 +84,10 @@ def _weights(scheme: Scheme) -> Float[np.ndarray, " n"]:
 def _flipping(
     terms: Complex[np.ndarray, " n"], factor: complex
 ) -> Complex[np.ndarray, " stretches"]:
-    """`factor` (±i/2, so exact) times Σ_i ± terms_i on each stretch: + before neuron i's kink, - after it."""
+    """Return `factor` (±i/2, so exact) times Σ_i ± terms_i on each stretch.
+
+    The sign is + before neuron i's kink, - after it.
+    """
     running = np.empty(len(terms) + 1, dtype=np.complex128)
     running[0] = 0.0
     np.cumsum(terms, out=running[1:])
@@ -108,7 +120,10 @@ class GridErrors:
 
 
 def grid_errors(scheme: Scheme, with_psi: bool = False) -> GridErrors:
-    """Absolute-value and identity error at every s, each within `rounding_radius(n)` (docs/quadrature.md §4, §8)."""
+    """Return the absolute-value and identity errors at every s.
+
+    Each is within `rounding_radius(n)` (docs/quadrature.md §4, §8).
+    """
     sums, n, q = signed_sums(scheme, with_psi), scheme.n, scheme.q
     blocks = [(np.conj(back), turned) for back, turned in abs_error_blocks(sums, q)]
     z, turned = (np.concatenate([block[i] for block in blocks]) for i in (0, 1))
@@ -120,7 +135,9 @@ def grid_errors(scheme: Scheme, with_psi: bool = False) -> GridErrors:
 def abs_error_blocks(
     sums: SignedSums, q: int
 ) -> Iterator[tuple[Complex[np.ndarray, " length"], Complex[np.ndarray, " length"]]]:
-    """(v, v E(s)) with v = e^{-is}, s = jπ/q, block by block: v E = α + v² (β - (4/3) v) has the modulus of E.
+    """Yield (v, v E(s)) with v = e^{-is}, s = jπ/q, block by block.
+
+    v E = α + v² (β - (4/3) v) has the modulus of E.
 
     Both the kinks and the s_j are in order, so each stretch's sums are repeated as often as it has
     points: no search but for a block's ends.
@@ -142,7 +159,10 @@ def abs_error_blocks(
 
 
 def half_turn_blocks(q: int) -> Iterator[tuple[int, Complex[np.ndarray, " length"]]]:
-    """(start, e^{-ijπ/q} for j = start, start + 1, …), each angle as a coarse turn and a fine one."""
+    """Yield (start, e^{-ijπ/q} for j = start, start + 1, …).
+
+    Each angle is a coarse turn and a fine one.
+    """
     rows, columns = -(-q // FINE), min(FINE, q)
     tables = expi(np.concatenate([np.arange(columns), np.arange(rows) * FINE]) * (-np.pi / q))
     fine, coarse = tables[:columns], tables[columns:, None]
@@ -153,7 +173,9 @@ def half_turn_blocks(q: int) -> Iterator[tuple[int, Complex[np.ndarray, " length
 @short
 @dataclass(frozen=True)
 class ExactErrors:
-    """Worst cases over a, b in Z_p. "any c": every real angle in place of kwc (the modulus). "integer c": c in Z_p.
+    """Worst cases over a, b in Z_p.
+
+    "any c" is every real angle in place of kwc (the modulus), "integer c" is c in Z_p.
 
     Attributes:
         angle: "2φ" or "ψ", the output phases used.
@@ -257,7 +279,10 @@ def _real_part_sizes(
 
 
 def _relu_on_table(scheme: Scheme, grid: GridErrors) -> Complex[np.ndarray, " p"]:
-    """½(absolute ± identity) at s = kπt/p, t = 0 … p-1: past a half turn the identity part changes sign."""
+    """Return ½(absolute ± identity) at s = kπt/p, t = 0 … p-1.
+
+    Past a half turn the identity part changes sign.
+    """
     common = scheme.p // scheme.q
     turns: Int[np.ndarray, " p"] = (scheme.k // common) * np.arange(scheme.p) % (2 * scheme.q)
     index = turns % scheme.q

@@ -1,4 +1,4 @@
-"""e^{ix} from additions and multiplications alone: its error is proved, not assumed; and the rounding of a sum.
+"""e^{ix} from additions and multiplications alone, with a proved error.
 
 NumPy's own sine depends on the platform's library and promises nothing. Error analysis:
 docs/quadrature.md §8.
@@ -33,7 +33,8 @@ def expi(x: Float[np.ndarray, " n"]) -> Complex[np.ndarray, " n"]:
     j = np.rint(x * (_STEPS / np.pi))
     if not np.abs(j).max() <= _REACH:
         raise ValueError(
-            f"angles must be within ±{LARGEST_ANGLE:g}, got {x.min()} … {x.max()}; reduce them first"
+            f"angles must be within ±{LARGEST_ANGLE:g}, got {x.min()} … {x.max()}; reduce them "
+            "first"
         )
     delta = x - j * _HIGH
     delta -= j * _LOW
@@ -48,7 +49,10 @@ def expi(x: Float[np.ndarray, " n"]) -> Complex[np.ndarray, " n"]:
 
 @functools.cache
 def _table() -> Complex[np.ndarray, " entries"]:
-    """e^{ijπ/512}: jπ/512 = r + k π/2 with |r| ≤ π/4, Taylor polynomials of degree 17 and 16 in r, then i^k."""
+    """Return e^{ijπ/512}, jπ/512 = r + k π/2 with |r| ≤ π/4.
+
+    Taylor polynomials of degree 17 and 16 in r are multiplied by i^k.
+    """
     j = np.arange(-_REACH, _REACH + 1)
     k = np.rint(j / 256)
     rest = j - 256 * k
@@ -69,7 +73,9 @@ def _horner(coefficients: tuple[float, ...], z: Float[np.ndarray, " n"]) -> Floa
 
 
 def rounding_radius(n: int) -> float:
-    """2π (5n + 700) 2^-53: |computed E(s) - E(s)| and |computed worst case - worst case| stay below it.
+    """Return 2π (5n + 700) 2^-53, an upper bound of the rounding of a sum.
+
+    |computed E(s) - E(s)| and |computed worst case - worst case| stay below it.
 
     n: neurons. Derivation, term by term: docs/quadrature.md §8.
     """

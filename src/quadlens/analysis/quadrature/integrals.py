@@ -1,4 +1,4 @@
-"""The integrals a scheme approximates, in closed form; their mean size; and the error by brute force."""
+"""The integrals of a scheme in closed form; their mean size; the error by brute force."""
 
 import math
 from dataclasses import replace
@@ -14,7 +14,9 @@ from quadlens.base.numbers import precision
 
 
 def abs_integral(s: Float[np.ndarray, " m"]) -> Complex[np.ndarray, " m"]:
-    """∫_{-π}^{π} |cos(s+φ)| e^{2iφ} dφ = (4/3) e^{-2is}: the real part is h_c's integral, the imaginary part h_s's.
+    """Return ∫_{-π}^{π} |cos(s+φ)| e^{2iφ} dφ = (4/3) e^{-2is}.
+
+    The real part is h_c's integral, the imaginary part h_s's.
 
     Equation: `math.md` §3; proof in docs/quadrature.md §1. The identity part integrates to 0, ReLU
     to half of this.
@@ -23,7 +25,9 @@ def abs_integral(s: Float[np.ndarray, " m"]) -> Complex[np.ndarray, " m"]:
 
 
 def cos_baseline(scheme: Scheme) -> Exact:
-    """Mean over a+b of (4/3)|cos 2s| = (4/3) / (D sin(π/2D)), D = p/gcd(k,p)  (paper, eq. rel-error-baseline-concrete).
+    """Return the mean over a+b of (4/3)|cos 2s| = (4/3) / (D sin(π/2D)), D = p/gcd(k,p).
+
+    Equation: the paper's rel-error-baseline-concrete.
 
     2s = 2πkt/p runs over the multiples of 2π/q; up to sign, the cosines are those of jπ/D, a
     Dirichlet kernel, with the scheme's D = `directions`. Even D, which only an even p has, has a
@@ -38,7 +42,10 @@ def cos_baseline(scheme: Scheme) -> Exact:
 
 
 def sin_baseline(scheme: Scheme) -> Exact:
-    """Mean over a+b of (4/3)|sin 2s| = (4/3) cot(π/2D) / D, D as above  (paper, eq. rel-error-baseline-concrete)."""
+    """Return the mean over a+b of (4/3)|sin 2s| = (4/3) cot(π/2D) / D, D as above.
+
+    Equation: the paper's rel-error-baseline-concrete.
+    """
     from flint import arb
 
     with precision(PRECISION):
@@ -64,7 +71,9 @@ BLOCK = 2**16
 
 
 def brute_force_error(scheme: Scheme, part: Part = "abs", with_psi: bool = False) -> Estimate:
-    """Largest over a, b of |Σ w_i f(cos(s+φ_i)) e^{iψ_i} - integral| in float64 (paper, eq. abs-error), any c.
+    """Return the largest |Σ w_i f(cos(s+φ_i)) e^{iψ_i} - integral| over a, b in float64, any c.
+
+    Equation: the paper's abs-error.
 
     For ReLU both s and s + π are tried: the sign of cos u takes both values for every a + b.
     """

@@ -1,4 +1,4 @@
-"""Moments: why a scheme is good, and a bound for all real s that needs only a few of them (`math.md` §4)."""
+"""Moments: why a scheme is good, and a bound for all real s from a few (`math.md` §4)."""
 
 from dataclasses import dataclass
 
@@ -80,7 +80,10 @@ def bound_moments(scheme: Scheme, M: int = DEFAULT_MOMENTS, with_psi: bool = Fal
 
 
 def _moment_balls(scheme: Scheme, M: int, with_psi: bool) -> list[tuple[int, Ball]]:
-    """(m, Σ w_i e^{i(ψ_i + 2mφ_i)}) for m = -M … M; each neuron turns by e^{2iφ_i} from one m to the next."""
+    """Return (m, Σ w_i e^{i(ψ_i + 2mφ_i)}) for m = -M … M.
+
+    Each neuron turns by e^{2iφ_i} from one m to the next.
+    """
     from flint import acb
 
     values, turns = [], []

@@ -21,7 +21,9 @@ def bounds(
     brute_force_limit: int | None = None,
     phases: str | None = None,
 ) -> Bounds:
-    """The error of each cluster as a quadrature rule: the paper's bounds, moment bounds and the exact value.
+    """Bound the error of each cluster as a quadrature rule, and compute it exactly.
+
+    The bounds are the paper's and moment bounds.
 
     Args:
         model: A model, a study, a path or the name of a bundled model.
@@ -47,7 +49,10 @@ def bounds(
 
 
 def bounds_if_any(study: Study) -> Bounds | None:
-    """The clusters as quadrature rules; None where the activation has none, or the model has no frequencies."""
+    """Return the clusters as quadrature rules; None where there are none.
+
+    The activation has none, or the model has no frequencies.
+    """
     rules = (
         study.once(no_waves) is None and NONLINEARITIES[study.config.activation].is_piecewise_linear
     )
@@ -66,7 +71,7 @@ def worst_errors(study: Study) -> RuleErrors | None:
 
 
 def rule_clusters(study: Study) -> tuple[ClusterBounds, ...]:
-    """Key frequencies that are quadrature rules, in order of k; the largest few where there are many."""
+    """Return key frequencies that are quadrature rules, in order of k, at most a few."""
     largest = sorted(
         study.once(key_rules), key=lambda rule: -float((rule.scheme.rho * rule.scheme.omega).sum())
     )

@@ -1,4 +1,4 @@
-"""The paper's rows: rectangles and how they overlap, its linear-time bound, the price of ψ ≈ 2φ, the window of ReLU."""
+"""The paper's rows: rectangles, its linear-time bound, ψ ≈ 2φ, the window of ReLU."""
 
 from dataclasses import dataclass
 
@@ -52,7 +52,9 @@ def rectangles(scheme: Scheme, half: bool = False) -> Rectangles:
 
 
 def best_shift(phi: Float[np.ndarray, " n"], edges: Float[np.ndarray, " n_edges"]) -> float:
-    """The θ that minimises 2 ∫ |x + θ - φ(x)| dx, φ(x) the phase of x's rectangle (paper, eq. abs-bound).
+    """Return the θ that minimises 2 ∫ |x + θ - φ(x)| dx, φ(x) the phase of x's rectangle.
+
+    Equation: the paper's abs-bound.
 
     The function of θ is convex and piecewise quadratic; its slope is 2·(length of {x: φ(x) - x < θ}
     - length of the rest), so the minimiser is the median of φ(x) - x for x uniform on the circle.
@@ -120,7 +122,9 @@ def _wrapped(angle: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
 
 
 def bound_abs_full(scheme: Scheme) -> UpperBound:
-    """min_θ Σ_i e_i(θ): error of the absolute-value part over [-π, π], any a, b, c (paper, eq. abs-bound).
+    """Bound the error of the absolute-value part over [-π, π] by min_θ Σ_i e_i(θ), any a, b, c.
+
+    Equation: the paper's abs-bound.
 
     Proof with the case distinction corrected: docs/quadrature.md §2. The paper's target is that
     this is linear in d.
@@ -133,7 +137,10 @@ def bound_abs_full(scheme: Scheme) -> UpperBound:
 
 
 def bound_abs_half(scheme: Scheme) -> UpperBound:
-    """The same over [0, π] with folded phases and halved widths; it enters totals twice (paper, eq. abs-half-bound)."""
+    """Bound it over [0, π] with folded phases and halved widths; totals take it twice.
+
+    Equation: the paper's abs-half-bound.
+    """
     with precision_for(scheme):
         total = sum(rectangle_errors(scheme, rectangles(scheme, half=True)))
         return upper_bound(
@@ -146,7 +153,9 @@ def bound_abs_half(scheme: Scheme) -> UpperBound:
 
 
 def rectangle_errors(scheme: Scheme, rects: Rectangles) -> list[Ball]:
-    """e_i(θ) = 2 ∫_{v_{i-1}}^{v_i} |x + θ - φ_i| dx = y|y| - x|x|, y = v_i + θ - φ_i, x = v_{i-1} + θ - φ_i.
+    """Return e_i(θ) = 2 ∫_{v_{i-1}}^{v_i} |x + θ - φ_i| dx = y|y| - x|x|.
+
+    Here y = v_i + θ - φ_i and x = v_{i-1} + θ - φ_i.
 
     One formula for both cases of the paper's display. Edges are the running sums of the real
     weights; phases are the doubles themselves, moved by whole periods so that they lie near the
@@ -179,7 +188,8 @@ def _cost(scheme: Scheme) -> Cost:
 def bound_angle(scheme: Scheme) -> UpperBound:
     """Σ_i w_i |ψ_i - 2φ_i|, the distance on the circle (paper, eq. angle-approximation-error).
 
-    |e^{iψ} - e^{2iφ}| ≤ |ψ - 2φ - 2πm| for every integer m, so the m picked in rounded arithmetic costs no soundness.
+    |e^{iψ} - e^{2iφ}| ≤ |ψ - 2φ - 2πm| for every integer m, so the m picked in rounded arithmetic
+    costs no soundness.
     """
     from flint import arb
 
@@ -205,7 +215,10 @@ FIXED_POINT = 2.0**52
 
 
 def bound_relu_full(scheme: Scheme) -> UpperBound:
-    """Largest over half circles H of Σ {e_i : rectangle i or its phase meets H} (paper, section "… for ReLU function").
+    """Bound the ReLU error by the largest Σ e_i of rectangles that a half circle meets.
+
+    A rectangle i counts if it or its phase meets the half circle (paper, section "… for ReLU
+    function").
 
     Where neither does, ReLU(cos) is zero at the phase and all over the rectangle, so the rectangle
     has no error. Proof: docs/quadrature.md §3. θ is the one that minimises the sum over all
@@ -251,7 +264,9 @@ def relu_by_largest_half(scheme: Scheme, half: bool = False, boundary: int = 0) 
 
 
 def bound_relu_half(scheme: Scheme) -> UpperBound:
-    """½ half_abs + ¼ sup_s |identity part|: twice this bounds the ReLU error (docs/quadrature.md §3).
+    """Return ½ half_abs + ¼ sup_s |identity part|; twice this bounds the ReLU error.
+
+    Proof: docs/quadrature.md §3.
 
     Folding modulo π is not allowed for ReLU itself, whose period is 2π (the paper does it; a scheme
     with all neurons on one half circle is a counter-example). It is allowed for the absolute value
@@ -263,7 +278,10 @@ def bound_relu_half(scheme: Scheme) -> UpperBound:
 
 
 def _heaviest_point(low: np.ndarray, high: np.ndarray, mass: np.ndarray) -> int:
-    """Largest total mass of the closed arcs [low_i, high_i] of a circle of length 2π that share a point."""
+    """Return the largest total mass of closed arcs [low_i, high_i] that share a point.
+
+    The circle has length 2π.
+    """
     turn = 2 * np.pi
     everywhere = high - low >= turn
     always = int(mass[everywhere].sum())
@@ -280,7 +298,9 @@ def _heaviest_point(low: np.ndarray, high: np.ndarray, mass: np.ndarray) -> int:
 @short
 @dataclass(frozen=True)
 class PaperRows:
-    """Rows of the paper's tables `error:more` (absolute value, identity) and `error:relu`, named as in published.json.
+    """Rows of the paper's tables `error:more` and `error:relu`, named as in published.json.
+
+    `error:more` is about the absolute value and the identity.
 
     "normalised": with weights that sum to 2π. Totals add the angle error; the half-period bounds
     enter them twice.

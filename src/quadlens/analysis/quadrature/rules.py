@@ -10,7 +10,7 @@ from quadlens.network.activation import Activation
 
 @dataclass(frozen=True)
 class RuleError:
-    """The worst exact error of a model's quadrature rules, over all a, b, c, output phases as the model has them.
+    """The worst exact error of a model's quadrature rules, over all a, b, c, with its ψ.
 
     Attributes:
         k: The frequency whose rule has it.
@@ -28,7 +28,7 @@ class RuleError:
 
 @dataclass(frozen=True)
 class RuleErrors:
-    """Worst errors over the key frequencies that are quadrature rules, each over the mean size of its integral.
+    """Worst errors over the key frequencies that are rules, over the integrals' mean sizes.
 
     Upper ends throughout, so that "at most" is true.
 

@@ -79,12 +79,17 @@ class Scheme:
 
     @property
     def q(self) -> int:
-        """Number of different values of a + b modulo p as this frequency sees them: p / gcd(k, p), at least 3."""
+        """Number of values of a + b modulo p that this frequency tells apart.
+
+        It is p / gcd(k, p), at least 3.
+        """
         return self.p // math.gcd(self.k, self.p)
 
     @property
     def directions(self) -> int:
-        """Number of different lines that the angles kwc of integer c lie on: those of jπ/directions.
+        """Number of different lines that the angles kwc of integer c lie on.
+
+        They are those of jπ/directions.
 
         The angles are the multiples of 2π/q. Modulo π these are all multiples of π/q for odd q,
         every other one for even q.
@@ -111,7 +116,10 @@ def scheme_of(cluster: Cluster) -> Scheme | NoBound:
 
 
 def products_of(scheme: Scheme) -> Float[np.ndarray, " n"]:
-    """ρ_i ω_i times one common power of two; each rounded once, so that none overflows and the largest is not tiny."""
+    """Return ρ_i ω_i times one common power of two, each rounded once.
+
+    So none overflows and the largest is not tiny.
+    """
     # Out of range is not an error here: the plain product is then thrown away.
     with np.errstate(over="ignore", under="ignore"):
         plain = scheme.rho * scheme.omega
@@ -126,7 +134,9 @@ def products_of(scheme: Scheme) -> Float[np.ndarray, " n"]:
 
 
 def reduced(phases: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """The phases modulo 2π as doubles of at most `LARGEST_ANGLE`, each within 2^-51 of the true remainder.
+    """Return the phases modulo 2π as doubles of at most `LARGEST_ANGLE`.
+
+    Each is within 2^-51 of the true remainder.
 
     Phases that small already are used as they are; larger ones are reduced with ball arithmetic.
     """
@@ -164,13 +174,20 @@ def _problem(
         bad = np.flatnonzero(~np.isfinite(array))
         if len(bad):
             return (
-                f"{name} of neuron {bad[0]} of the cluster is {array[bad[0]]}, not a finite number; "
+                f"{name} of neuron {bad[0]} of the cluster is {array[bad[0]]}, not a finite "
+                "number; "
                 "check the weights"
             )
     for name, array in (("ρ", rho), ("ω", omega)):
         bad = np.flatnonzero(array < 0)
         if len(bad):
-            return f"amplitude {name} of neuron {bad[0]} is {array[bad[0]]}; move the sign into its phase"
+            return (
+                f"amplitude {name} of neuron {bad[0]} is {array[bad[0]]}; move the sign into its "
+                "phase"
+            )
     if not ((rho > 0) & (omega > 0)).any():
-        return "all weights ρω are zero, so they cannot be scaled to sum to 2π; the cluster does nothing"
+        return (
+            "all weights ρω are zero, so they cannot be scaled to sum to 2π; the cluster does "
+            "nothing"
+        )
     return None

@@ -1,4 +1,4 @@
-"""Exact worst cases over all real s: of the identity part, which is linear, and of the absolute value and ReLU."""
+"""Exact worst cases over all real s of the identity part, the absolute value and ReLU."""
 
 from dataclasses import dataclass
 
@@ -61,7 +61,7 @@ MOST_PIECES_PER_KINK = 64
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """E(s) = α e^{is} + β e^{-is} - γ e^{-2is} for s in [start, stop], with α, β complex and constant.
+    """Pieces of E(s) = α e^{is} + β e^{-is} - γ e^{-2is} for s in [start, stop], α, β constant.
 
     Attributes:
         start: Left ends.
@@ -91,7 +91,10 @@ def abs_supremum(scheme: Scheme, with_psi: bool = False) -> Exact:
 
 
 def relu_supremum(scheme: Scheme, with_psi: bool = False) -> Exact:
-    """The supremum over all real s, both signs of cos u, any c, of the ReLU error ½|E_abs ± identity|."""
+    """Enclose the supremum of the ReLU error ½|E_abs ± identity| over real s, any c.
+
+    Both signs of cos u are taken.
+    """
     pieces = _abs_pieces(signed_sums(scheme, with_psi))
     alpha, beta = identity_sums(scheme, with_psi)
     both = Pieces(
@@ -147,7 +150,9 @@ def _enclose(pieces: Pieces) -> tuple[float, float, int]:
 
 
 def _values_and_ceilings(pieces: Pieces) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
-    """|E| at each middle m, and max |E(m) ± r E'(m)| + ½ r² sup|E''|, a ceiling of |E| on [m-r, m+r].
+    """Return |E| at each middle m, and a ceiling of |E| on [m-r, m+r].
+
+    The ceiling is max |E(m) ± r E'(m)| + ½ r² sup|E''|.
 
     A linear function's modulus is convex, so its largest value is at an end; |E''| ≤ |α| + |β| +
     4γ.
@@ -164,7 +169,10 @@ def _values_and_ceilings(pieces: Pieces) -> tuple[Float[np.ndarray, " m"], Float
 
 
 def _modulus(z: Complex[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
-    """|z| by a square root, which IEEE 754 rounds correctly; the library's hypot promises nothing."""
+    """Return |z| by a square root, which IEEE 754 rounds correctly.
+
+    The library's hypot promises nothing.
+    """
     return np.sqrt(z.real * z.real + z.imag * z.imag)
 
 

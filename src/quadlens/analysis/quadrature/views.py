@@ -1,4 +1,4 @@
-"""The paper's three tables and one of our own, as values; text, CSV, LaTeX and JSON are views of them."""
+"""The paper's three tables and one of our own, as values with several views."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -21,9 +21,12 @@ from quadlens.base.table import Table
 
 # What the words in the names of our own rows mean.
 LEGEND = (
-    "abs, id, relu: the error of the sum with |x|, with x and with ReLU(x); psi: with the model's own output phases ψ, "
-    "else with 2φ; exact: worst case over all a, b and every real angle in place of kwc, or integer c only; supremum: "
-    "over every real s too; relative: over the mean size of that function's integral, |x| where none is named."
+    "abs, id, relu: the error of the sum with |x|, with x and with ReLU(x); psi: with the model's "
+    "own output phases ψ, "
+    "else with 2φ; exact: worst case over all a, b and every real angle in place of kwc, or "
+    "integer c only; supremum: "
+    "over every real s too; relative: over the mean size of that function's integral, |x| where "
+    "none is named."
 )
 # Rows that the paper takes from the largest half of the rectangles, in the order in which they are
 # computed.
@@ -88,7 +91,9 @@ def tables(bounds: Bounds) -> tuple[ClaimTable, ...]:
 
 
 def papers_cells(made: tuple[ClaimTable, ...]) -> tuple[int, int] | None:
-    """How many of the paper's printed numbers ours are, to its digits, and of how many; its baselines left out.
+    """Count the paper's printed numbers that ours agree with, to its digits, and all of them.
+
+    Its baselines are left out.
 
     None for a model whose key frequencies are not those of the paper's.
     """
@@ -106,7 +111,7 @@ def papers_cells(made: tuple[ClaimTable, ...]) -> tuple[int, int] | None:
 def by_papers_relu_rule(
     made: tuple[ClaimTable, ...], bounds: Bounds, boundary: int
 ) -> tuple[ClaimTable, ...]:
-    """Return the tables with the ReLU bounds by the paper's rule: estimates in place of proved bounds.
+    """Return the tables with ReLU bounds by the paper's rule, which are estimates.
 
     Args:
         made: The tables of `tables(bounds)`.
@@ -129,7 +134,7 @@ def by_papers_relu_rule(
 
 
 def papers_cells_by_relu_rule(bounds: Bounds) -> tuple[int, ...]:
-    """Return how many of the paper's numbers agree by its ReLU rule, with none, one and two boundary rectangles."""
+    """Count the paper's numbers that agree by its ReLU rule, with 0, 1 and 2 extra rectangles."""
     made = tables(bounds)
     found = [papers_cells(by_papers_relu_rule(made, bounds, boundary)) for boundary in (0, 1, 2)]
     return tuple(agree for agree, _ in filter(None, found))
@@ -171,7 +176,10 @@ def text_table(table: ClaimTable, digits: int | None = 4, marks: bool = True) ->
 
 
 def to_json(bounds: Bounds) -> dict[str, Any]:
-    """The JSON of `quadlens bounds`; `claims` holds every number with its kind, assumptions and cost."""
+    """Return what `quadlens bounds --json` prints.
+
+    `claims` holds every number with its kind, assumptions and cost.
+    """
     clusters: list[dict[str, Any]] = []
     for cluster in bounds.clusters:
         if isinstance(cluster, ClusterBounds):

@@ -15,7 +15,10 @@ TURN = 2 * np.pi
 
 
 def wrap(angle: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
-    """The same angle in [-π, π]: its size is the distance to 0 on the circle (erratum 8 of `math.md`)."""
+    """Return the angle in [-π, π]; its size is the distance to 0 on the circle.
+
+    See erratum 8 of `math.md`.
+    """
     return angle - TURN * np.round(angle / TURN)
 
 
@@ -44,7 +47,10 @@ class AmplitudePhase:
 
     @property
     def size(self) -> Float[np.ndarray, "half n"]:
-        """√2 times the root mean square of each wave: the amplitude, but √2 times that of a sign wave."""
+        """√2 times the root mean square of each wave.
+
+        It is the amplitude, but √2 times that of a sign wave.
+        """
         return (
             self.amplitude
             * np.sqrt(2 * mean_squares(self.p, np.arange(1, len(self.amplitude) + 1)))[:, None]
@@ -57,7 +63,10 @@ class AmplitudePhase:
 
     @property
     def power(self) -> Float[np.ndarray, "half n"]:
-        """A_k²/2 (A² of a sign wave), the variance of each wave; the constant term's counterpart is mean²."""
+        """The variance of each wave, A_k²/2 (A² of a sign wave).
+
+        The constant term's counterpart is mean².
+        """
         return (
             np.square(self.amplitude)
             * mean_squares(self.p, np.arange(1, len(self.amplitude) + 1))[:, None]
@@ -101,7 +110,10 @@ class AttendedSpectra:
 def attended_paths(
     params: Weights,
 ) -> tuple[Float[np.ndarray, "p d_mlp"], Float[np.ndarray, "p d_mlp"]]:
-    """½OV(a) and ½OV(b) of the paper's `eq:logit-approx`, with the config's attention weights; no bias is included."""
+    """Return ½OV(a) and ½OV(b) of `eq:logit-approx`, weighted by the config's attention.
+
+    No bias is included.
+    """
     task, W_in = params.config.task, params.blocks[0]["W_in"]
     path_a, path_b, *_ = (part @ W_in for part in attended_parts(params, FLOATS))
     if task.cyclic is None:

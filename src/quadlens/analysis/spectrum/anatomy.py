@@ -1,4 +1,4 @@
-"""The weights taken apart once: collapsed, exact, spectra, clusters, each computed at most once and passed on."""
+"""What analysis starts from: collapse, spectra and clusters, each computed at most once."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,7 +26,7 @@ from quadlens.network.weights import Weights
 @short
 @dataclass(frozen=True, eq=False)
 class Anatomy:
-    """What explanation, quadrature and proofs all start from; nothing is computed before it is asked for.
+    """What explanation, quadrature and proofs start from, computed when it is asked for.
 
     Attributes:
         model: The weights.
@@ -53,7 +53,8 @@ class Anatomy:
         """
         if self.config.no_collapse is not None:
             raise BadConfig(
-                f"{self.config.no_collapse}: what reaches a neuron is not a part of a plus a part of b, which this "
+                f"{self.config.no_collapse}: what reaches a neuron is not a part of a plus a part "
+                "of b, which this "
                 "needs; `quadlens explain`, `lens`, `certify` and `report` work"
             )
         return self.layer.as_addition()
@@ -65,7 +66,7 @@ class Anatomy:
 
     @cached_property
     def tables(self) -> Tables[Dyadic]:
-        """The collapse for any attention, exact up to softmax itself; elements as they are numbered."""
+        """The collapse for any attention, exact up to softmax; elements as they are numbered."""
         return collapse(self.model, DYADICS)
 
     @cached_property
@@ -91,7 +92,7 @@ class Anatomy:
 
     @cached_property
     def attention_clusters(self) -> tuple[Cluster, ...]:
-        """The same with frequencies, phases and amplitudes of what attention alone brings to each neuron.
+        """The clusters of what attention alone brings to each neuron.
 
         The paper's angle errors suggest that it reads neurons so (`math.md`, erratum 10). Where the
         output is read at b, that is U_a: U_b has the embedding of b in it too.
@@ -99,7 +100,10 @@ class Anatomy:
         Raises:
             BadConfig: when the network has no attention.
         """
-        words = "this network has no attention, whose path could be read alone; leave phases=attention out"
+        words = (
+            "this network has no attention, whose path could be read alone; leave phases=attention "
+            "out"
+        )
         self.config.need_stream(words, settings=("phases",))
         spectra = self.spectra
         own = {0: spectra.path_b, 1: spectra.path_a}.get(self.config.read_position, spectra.input)
@@ -111,7 +115,10 @@ class Anatomy:
         return key_frequencies(self.clusters)
 
     def __getstate__(self) -> dict[str, object]:
-        """For another process: all that is computed but the exact numbers, which do not travel and only proofs need."""
+        """Return what is computed, for another process, but the exact numbers.
+
+        They do not travel, and only proofs need them.
+        """
         return {
             name: value
             for name, value in vars(self).items()

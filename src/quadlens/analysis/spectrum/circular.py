@@ -20,7 +20,9 @@ def mean_direction(angle: Float[np.ndarray, " n"]) -> float:
 
 
 def circular_variance(angle: Float[np.ndarray, " n"]) -> float:
-    """Variance on the circle, min_μ (1/n) Σ_i wrap(α_i - μ)²: π²/3 for angles spread evenly, 0 for one point.
+    """Return the variance on the circle, min_μ (1/n) Σ_i wrap(α_i - μ)².
+
+    It is π²/3 for angles spread evenly, 0 for one point.
 
     A minimiser unrolls the circle at the point opposite to it. With α sorted, unrolling after the
     j-th angle adds 2π to the first j, so the minimum is the least ordinary variance of n unrolled
@@ -78,7 +80,7 @@ class Uniformity:
 
     @property
     def roughly_uniform(self) -> bool:
-        """The paper's test (observation five of `sec:other-models`): mean width above its standard deviation."""
+        """Whether the mean width is above its standard deviation (observation five)."""
         return self.width_mean > self.width_std
 
 
@@ -103,7 +105,9 @@ def _kuiper_p(kuiper: float, n: int) -> float:
 @short
 @dataclass(frozen=True)
 class ClusterPhases:
-    """ψ against 2φ, and the spacing of φ, in one cluster (observations four and five of `sec:other-models`).
+    """ψ against 2φ, and the spacing of φ, in one cluster.
+
+    These are observations four and five of `sec:other-models`.
 
     Attributes:
         k: Frequency of the cluster.

@@ -1,4 +1,4 @@
-"""What every neuron reads and writes: its spectra, its role, and the clusters of neurons that share a frequency."""
+"""What every neuron reads and writes: spectra, roles, and clusters that share a frequency."""
 
 from dataclasses import dataclass
 
@@ -63,7 +63,10 @@ class Cluster:
 
     @property
     def is_sign_wave(self) -> bool:
-        """Whether k = p/2: a wave (-1)^a has an amplitude and a sign, no phase, and twice its angle is 0."""
+        """Whether k = p/2: the wave (-1)^a has an amplitude and a sign, but no phase.
+
+        Twice its angle is 0.
+        """
         return 2 * self.k == self.p
 
 
@@ -113,7 +116,10 @@ def neuron_spectra(collapsed: FloatTables) -> NeuronSpectra:
 
 
 def _shifts(path_a: AmplitudePhase, path_b: AmplitudePhase) -> Float[np.ndarray, "half n"]:
-    """(φ^a - φ^b)/2 of every wave; of the two that differ by π the one closer to what the neurons have in common."""
+    """Return (φ^a - φ^b)/2 of every wave.
+
+    Of the two that differ by π it is the one closer to what the neurons have in common.
+    """
     twice = path_a.phase - path_b.phase
     sizes = [path.amplitude / (path.amplitude.max(initial=0.0) or 1.0) for path in (path_a, path_b)]
     together = (sizes[0] * sizes[1] * np.exp(1j * twice)).sum(axis=1, keepdims=True)
@@ -122,7 +128,10 @@ def _shifts(path_a: AmplitudePhase, path_b: AmplitudePhase) -> Float[np.ndarray,
 
 
 def _upper(angle: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
-    """The same angle in (-π, π], -π itself and what rounding makes of it taken as π: half of it must not jump."""
+    """Return the angle in (-π, π]; -π and what rounding makes of it become π.
+
+    Half of the angle must not jump.
+    """
     return np.where(angle < -np.pi + 1e-9, angle + TURN, angle)
 
 
@@ -133,7 +142,7 @@ def is_dead(spectra: NeuronSpectra) -> Bool[np.ndarray, " n"]:
 
 
 def find_clusters(spectra: NeuronSpectra) -> tuple[Cluster, ...]:
-    """One cluster for every frequency that is both read and written by some neuron, in order of k."""
+    """Return one cluster for every frequency that neurons read and write, in order of k."""
     k_in, k_out = spectra.input.primary, spectra.output.primary
     matching = (k_in == k_out) & ~is_dead(spectra)
     rho, phi = spectra.input.at(k_in)
@@ -160,7 +169,7 @@ def find_clusters(spectra: NeuronSpectra) -> tuple[Cluster, ...]:
 @short
 @dataclass(frozen=True, eq=False)
 class NeuronRoles:
-    """One entry per neuron; the three roles `matching`, `mismatching` and `constant` are disjoint and cover all.
+    """The roles of neurons: `matching`, `mismatching` and `constant` are disjoint, and cover all.
 
     Attributes:
         k_in: Primary input frequency.

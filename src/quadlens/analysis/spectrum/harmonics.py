@@ -1,4 +1,4 @@
-"""Secondary, tertiary and quaternary frequencies: which multiple of the primary they are, and their phases."""
+"""Secondary to quaternary frequencies: multiples of the primary one, and their phases."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,9 @@ DRAWN_R2 = 0.9
 
 
 def doubled(k: int, p: int) -> int:
-    """The frequency in 0 … ⌊p/2⌋ of a wave with twice the angle: cos(2k w a) = cos((p - 2k) w a); 0 of a sign wave.
+    """Return the frequency in 0 … ⌊p/2⌋ of a wave with twice the angle; 0 of a sign wave.
+
+    cos(2k w a) = cos((p - 2k) w a).
 
     >>> doubled(5, 59), doubled(28, 59)
     (10, 3)
@@ -97,7 +99,10 @@ def find_harmonics(
 def multiples_of(
     primary: int, p: int
 ) -> tuple[Int[np.ndarray, " half"], Bool[np.ndarray, " half"]]:
-    """For each k the smallest m ≥ 1 with m·primary ≡ ±k (mod p), 0 if none, and where the sign is minus."""
+    """Return for each k the smallest m ≥ 1 with m·primary ≡ ±k (mod p), 0 if none.
+
+    The second array is where the sign is minus.
+    """
     half = p // 2
     m = np.arange(half, 0, -1)
     residue = m * primary % p
@@ -137,7 +142,7 @@ class HarmonicFit:
 def harmonic_fits(
     harmonics: Harmonics, alive: Bool[np.ndarray, " n"], min_neurons: int = MIN_NEURONS
 ) -> tuple[HarmonicFit, ...]:
-    """One fit for every rank and pair of frequencies that at least `min_neurons` living neurons share."""
+    """Fit every rank and pair of frequencies that `min_neurons` living neurons share."""
     fits = []
     for row in range(1, len(harmonics.k)):
         there = alive & harmonics.present[row]
@@ -182,7 +187,10 @@ class SecondaryDoubling:
 
 
 def secondary_doubling(harmonics: Harmonics, among: Bool[np.ndarray, " n"]) -> SecondaryDoubling:
-    """Count doubled secondaries among the neurons given (`sec:secondary-freqs`, figures `primsecfreq`, `primsecr2`)."""
+    """Count doubled secondaries among the neurons given.
+
+    See `sec:secondary-freqs` and the figures `primsecfreq` and `primsecr2` of the paper.
+    """
     if len(harmonics.k) < 2:
         return SecondaryDoubling(0, 0, None, None)
     present = among & harmonics.present[1]

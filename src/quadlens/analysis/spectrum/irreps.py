@@ -1,4 +1,6 @@
-"""Irreducible representations of any finite group from its Cayley table alone: what frequencies are for a cyclic one.
+"""Irreducible representations of a finite group from its Cayley table alone.
+
+They are what frequencies are for a cyclic group.
 
 Characters are the common eigenvectors of the class matrices (Burnside, Dixon): with c a class
 function, the matrix M_c[j,k] = Σ_{y in class j} c(z_k y⁻¹) has the eigenvector ω_k = |C_k| χ(z_k)/d
@@ -26,7 +28,9 @@ TOLERANCE = 1e-6
 @short
 @dataclass(frozen=True, eq=False)
 class Irrep:
-    """A real irreducible part: a real irrep, or a complex one together with its conjugate, since weights are real.
+    """A real irreducible part: a real irrep, or a complex one with its conjugate.
+
+    Weights are real.
 
     Attributes:
         name: As `trivial`, `sign`, `standard`, `frequency 7`, or by dimension: `3d-a`.
@@ -43,7 +47,10 @@ class Irrep:
     character: Complex[np.ndarray, " classes"]
 
     def weights(self, n: int) -> Float[np.ndarray, " classes"]:
-        """(d/n) χ by class, χ and its conjugate added up where they are a pair; n is the order of the group."""
+        """(d/n) χ by class, χ and its conjugate added where they are a pair.
+
+        n is the order of the group.
+        """
         return self.character.real * (self.rank / (self.complex_dimension * n))
 
 
@@ -69,18 +76,27 @@ class Irreps:
         return self.class_of[self.task.answers[:, self.inverse]]
 
     def projection(self, part: Irrep) -> Float[np.ndarray, "n n"]:
-        """P[x,y] = (d/n) χ̄(x y⁻¹), the pair added up: the orthogonal projection of functions onto the part."""
+        """Return P[x,y] = (d/n) χ̄(x y⁻¹), the pair added up.
+
+        It is the orthogonal projection of functions onto the part.
+        """
         return part.weights(self.task.n)[self.quotient_class]
 
     def energies(self, gram: Float[np.ndarray, "n n"]) -> Float[np.ndarray, " parts"]:
-        """‖P f‖² summed over functions f whose Gram matrix Σ f f^T is given: one pass over n² numbers for all parts."""
+        """Return ‖P f‖² summed over functions f whose Gram matrix Σ f f^T is given.
+
+        It takes one pass over n² numbers for all parts.
+        """
         classes = int(self.class_of.max()) + 1
         by_class = np.bincount(self.quotient_class.ravel(), weights=gram.ravel(), minlength=classes)
         # A projection's energy is not negative; rounding may be.
         return np.maximum([float(part.weights(self.task.n) @ by_class) for part in self.parts], 0.0)
 
     def shares(self, functions: Float[np.ndarray, "n columns"]) -> Float[np.ndarray, " parts"]:
-        """Share of each part in the columns around their means: the trivial part, the mean itself, has share 0."""
+        """Return the share of each part in the columns around their means.
+
+        The trivial part, the mean itself, has share 0.
+        """
         return self.shares_of_gram(functions @ functions.T)
 
     def shares_of_gram(self, gram: Float[np.ndarray, "n n"]) -> Float[np.ndarray, " parts"]:
@@ -191,7 +207,7 @@ def _letters(count: int) -> str:
 
 
 def _usual_names(irreps: Irreps) -> dict[int, str]:
-    """Names that need the meaning of the elements: frequencies of C_n and D_n, partitions of S_n and A_n."""
+    """Name irreps by their elements: frequencies of C_n and D_n, partitions of S_n and A_n."""
     task, n = irreps.task, irreps.task.n
     expected: dict[str, Float[np.ndarray, " n"]] = {}
     if task.cyclic is not None:
@@ -239,6 +255,9 @@ def _partition_name(shape: tuple[int, ...], dimension: float) -> str:
 
 
 def irreps_of(study: Study) -> Irreps | None:
-    """The irreducible parts of the task's group; None for a cyclic one, which has frequencies, and for no group."""
+    """Return the irreducible parts of the task's group; None for a cyclic one and for no group.
+
+    A cyclic group has frequencies.
+    """
     task = study.config.need_pairs().task
     return find_irreps(task) if task.cyclic is None and task.is_group else None

@@ -56,7 +56,10 @@ def logits_of(study: Study, a: int) -> Float[np.ndarray, "p p"]:
 
 
 def preactivations_of(study: Study, a: int) -> Float[np.ndarray, "p d_mlp"]:
-    """What every neuron of the last hidden layer reads in float64, before σ, for one a and all b, [b, neuron]."""
+    """Return each last-layer neuron's input before σ for one a and all b, [b, neuron].
+
+    Numbers are float64.
+    """
     return layer_of(study).pre(_element(study, a))
 
 
@@ -68,12 +71,18 @@ def _element(study: Study, a: int) -> int:
 
 
 def no_waves(study: Study) -> str | None:
-    """Why nothing can be said in terms of frequencies, as the end of a sentence; None where it can."""
+    """Return why a network has no frequencies, as the end of a sentence; None where it has."""
     config = study.once(study_anatomy).config
     if config.task.cyclic is None:
-        return f"no renaming of its elements turns {config.task.words} into addition, so it has no frequencies"
+        return (
+            f"no renaming of its elements turns {config.task.words} into addition, so it has no "
+            "frequencies"
+        )
     if config.no_collapse is not None:
-        return f"{config.no_collapse}, so that what reaches a neuron is not a part of a plus a part of b"
+        return (
+            f"{config.no_collapse}, so that what reaches a neuron is not a part of a plus a part "
+            "of b"
+        )
     return None
 
 
