@@ -58,7 +58,11 @@ def in_words(report: CheckReport) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the verdict; exit 0 all inputs verified, 1 rejected, timed out or some inputs open, 2 usage or no file."""
+    """Print the verdict and return the exit code.
+
+    0: all inputs are verified. 1: rejected, timed out, or some inputs are open. 2: wrong usage or
+    no file.
+    """
     words = parser()
     options = words.parse_args(arguments)
     if (options.write is None) == (options.model is None):

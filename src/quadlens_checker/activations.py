@@ -33,7 +33,10 @@ class Enclosed:
 
 
 def fixed_exponential(numerator: int, denominator: int) -> int:
-    """e^y, y ≤ 0, over 2^BITS, within 2^-109: the relative error of `exponential`, and a rounding."""
+    """Return e^y, y ≤ 0, over 2^BITS, within 2^-109.
+
+    That is the relative error of `exponential`, and a rounding.
+    """
     m, k = exponential(numerator, denominator)
     return m >> -k
 
@@ -65,7 +68,10 @@ def silu(x: int) -> Coefficients:
 
 
 def softplus(x: int) -> Coefficients:
-    """log(1 + e^x) = max(x, 0) + log(1 + u), u = e^-|x|, which is 2 atanh(u/(2+u)); the derivatives are s, s', s''."""
+    """Return the coefficients of log(1 + e^x) = max(x, 0) + log(1 + u), u = e^-|x|.
+
+    log(1 + u) is 2 atanh(u/(2+u)); the derivatives are s, s', s''.
+    """
     s, first, second, _ = logistic(x, 1 << GRID_BITS)
     u = fixed_exponential(-abs(x), 1 << GRID_BITS)
     log = twice_atanh((u << BITS) // (2 * ONE + u), BITS)
@@ -73,7 +79,10 @@ def softplus(x: int) -> Coefficients:
 
 
 def inverse_tangent(n: int) -> int:
-    """arctan(1/n) over 2^BITS, n ≥ 5: Σ ± 1/((2j+1) n^(2j+1)), each of fewer than 32 terms rounded down."""
+    """Return arctan(1/n) over 2^BITS, n ≥ 5.
+
+    It is Σ ± 1/((2j+1) n^(2j+1)), each of fewer than 32 terms rounded down.
+    """
     return sum((-1) ** j * (ONE // ((2 * j + 1) * n ** (2 * j + 1))) for j in range(32))
 
 
@@ -82,7 +91,9 @@ ROOT = math.isqrt((1 << (3 * BITS - 1)) // PI)  # 1/√(2π), within 2^-115
 
 
 def gelu(x: int) -> Coefficients:
-    """The gelu is x Φ(x); the derivatives are Φ + x φ, (2 - x²) φ, (x³ - 4x) φ, with φ = e^(-x²/2)/√(2π), Φ' = φ.
+    """Return the coefficients of x Φ(x).
+
+    The derivatives are Φ + x φ, (2 - x²) φ, (x³ - 4x) φ, with φ = e^(-x²/2)/√(2π), Φ' = φ.
 
     Φ(|x|) = 1/2 + φ(x) Σ_n |x|^(2n+1)/(1·3·…·(2n+1)). A term is the one before times x²/(2n+1),
     rounded down; a loss of 1 there has grown to at most Σ_k x^(2k)/(3·5·…·(2k+1)) ≤ e^(x²/2) in the
@@ -149,10 +160,10 @@ def by_cubics(name: str, q: int) -> Callable[[Sequence[int]], list[int]]:
 def enclosed(name: str, q: int, most: int) -> Enclosed:
     """σ over 2^q for |x| ≤ most, an integer; GRID_BITS < q < BITS.
 
-    |x² - y²| ≤ 2 most |x - y| and |x⁴ - y⁴| ≤ 4 most³ |x - y|. x² is rounded down; x⁴ is the square of that, y with
-    0 ≤ x² - y < 2^-q, so that x⁴ - y² < 2^-q (x² + y) ≤ 2 most² 2^-q, rounded down again. The
-    others' slopes are below 2: tanh' ≤ 1, softplus' = s, |silu'| ≤ s + |x| s' ≤ 1 + 1/e, |gelu'| ≤
-    Φ + |x| φ; and |σ(x)| ≤ |x| + 1.
+    |x² - y²| ≤ 2 most |x - y| and |x⁴ - y⁴| ≤ 4 most³ |x - y|. x² is rounded down; x⁴ is the square
+    of that, y with 0 ≤ x² - y < 2^-q, so that x⁴ - y² < 2^-q (x² + y) ≤ 2 most² 2^-q, rounded down
+    again. The others' slopes are below 2: tanh' ≤ 1, softplus' = s, |silu'| ≤ s + |x| s' ≤ 1 +
+    1/e, |gelu'| ≤ Φ + |x| φ; and |σ(x)| ≤ |x| + 1.
     """
     last = Fraction(1, 1 << q)
     if name == "relu":

@@ -1,4 +1,7 @@
-"""The checker as one file that runs anywhere Python does: the same sources always give the same bytes."""
+"""Write the checker as one file that runs anywhere Python does.
+
+The same sources always give the same bytes.
+"""
 
 import io
 import zipfile

@@ -16,7 +16,7 @@ AT_ONCE = 16  # functions of which running sums are kept at a time
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a strategy proves of the logits.
+    """What a strategy proves of the logits of every input.
 
     rows: for each input, a = 0 … p-1 and for each a all b, a score of each answer and a loss, all
     over 2^shift: for any two answers the difference of their logits is that of their scores, but
@@ -29,7 +29,10 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Plan:
-    """For each input: where arcs start (unless at 0) and stop, and the mispredicted neurons with |pre-activation|."""
+    """The arcs of each input, and its mispredicted neurons with |pre-activation|.
+
+    An arc's start is listed unless it is 0; its stop always.
+    """
 
     starts: Rows
     stops: Rows
@@ -53,7 +56,9 @@ def in_order(model: Model, clusters: Any) -> Model:
 
 
 def read_plan(model: Model, arcs: Any, clock: Clock) -> Plan:
-    """Compare the arcs of the hints with the true sign of each pre-activation; the neurons are in order.
+    """Compare the arcs of the hints with the true sign of each pre-activation.
+
+    The neurons are in order.
 
     All pre-activations x of an input are fields of one integer; x - 1 plus half a field has its
     highest bit exactly when x > 0.
@@ -87,7 +92,9 @@ def read_plan(model: Model, arcs: Any, clock: Clock) -> Plan:
 
 
 def hidden_sums(functions: Rows, model: Model, plan: Plan, clock: Clock) -> Iterator[list[int]]:
-    """Σ_i w[i] ReLU(pre_i(a,b)) for every input and each row w of `functions`, exactly, by running sums over the arcs.
+    """Return Σ_i w[i] ReLU(pre_i(a,b)) for every input and each row w of `functions`.
+
+    The sums are exact, by running sums over the arcs.
 
     A neuron left out although active adds its pre-activation, |pre|; one taken in although pre ≤ 0
     must lose pre, which adds |pre| too. So every mispredicted neuron contributes + weight · |pre|.

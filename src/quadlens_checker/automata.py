@@ -1,4 +1,6 @@
-"""Tasks on sequences as automata: every word of letters is an input; what is fed and what is right follow from it.
+"""Tasks on sequences as automata: every word of letters is an input.
+
+What is fed and what is right follow from the word.
 
 `add:N`: letter l is the pair (x_l, y_l) of l-th lowest digits, as x_l · base + y_l, the state is
 the carry, and a last letter of one symbol stands for the digit that the last carry is; with a
@@ -46,7 +48,7 @@ class Automaton:
 
     @cached_property
     def words_to(self) -> list[list[int]]:
-        """For each boundary between letters and each state, the number of beginnings that lead there."""
+        """For each boundary between letters and each state, count the beginnings leading there."""
         beginnings = [[1]]
         for letter, table in enumerate(self.next):
             last = letter + 1 == len(self.next)
@@ -65,14 +67,17 @@ class Automaton:
         ]
 
     def states(self, letters: Sequence[int], first: int = 0, state: int = 0) -> list[int]:
-        """The state before each of some letters, from number `first` and a state on, and after the last."""
+        """Return the state before each of some letters, and the one after the last.
+
+        The letters begin with number `first`, from a given state.
+        """
         states = [state]
         for table, a in zip(self.next[first : first + len(letters)], letters, strict=True):
             states.append(table[states[-1]][a])
         return states
 
     def tokens(self, word: list[int]) -> list[int]:
-        """What every position is fed for one word."""
+        """Return the token that each position is fed for one word."""
         states = self.states(word)
         return [
             fed if isinstance(fed, int) else fed[1][states[fed[0]]][word[fed[0]]]
@@ -192,7 +197,10 @@ def given(value: Any) -> Automaton:
 
 
 def read_automaton(value: Any, d_vocab: int, d_vocab_out: int, n_ctx: int) -> Automaton:
-    """The task that a model file names, expanded by the rules above; every index of every table is in its range."""
+    """Expand the task that a model file names by the rules above.
+
+    Every index of every table is in its range.
+    """
     require(isinstance(value, dict) and isinstance(value.get("name"), str), "a task without a name")
     kind, _, size = value["name"].partition(":")
     if kind in ("add", "cumsum-sign", "max"):

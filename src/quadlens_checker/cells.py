@@ -1,4 +1,4 @@
-"""Where attention leads from a cell: ratios of sums of one term per position, bounded over all words of the cell.
+"""Bound attention's output over all words of a cell.
 
 From a query position with its own token, a coordinate of what a head writes is r = Σ_j w_j u_j /
 Σ_j w_j over the positions seen, and r ≥ τ exactly when Σ_j w_j (u_j - τ) ≥ 0. Terms of one letter
@@ -22,7 +22,10 @@ Terms = Mapping[int, Mapping[int, int]]  # by position and token
 
 
 class Cell(NamedTuple):
-    """Words with this state before letter `low` and these letters from there on; `after` is the state behind them."""
+    """Words with one state before letter `low` and given letters from there on.
+
+    `after` is the state behind these letters.
+    """
 
     low: int
     state: int
@@ -50,7 +53,10 @@ class Cell(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """A cell as a head sees it: numbers are (letter's number, tuple of tokens) of the letters fixed."""
+    """A cell as a head sees it.
+
+    `numbers` are (number of the letter, number of its tuple of tokens) of the letters fixed.
+    """
 
     low: int
     state: int
@@ -60,7 +66,10 @@ class Placed(NamedTuple):
 
 
 def cells_of(task: Automaton, low: int, high: int) -> Iterator[Cell]:
-    """All cells that fix the letters low … high - 1, in order: by state, then by letters from the lowest."""
+    """Yield all cells that fix the letters low … high - 1.
+
+    They come by state, then by letters from the lowest.
+    """
     for state in range(len(task.next[low])):
         yield from ended(task, Cell(low, state, (), state), high)
 
@@ -88,7 +97,10 @@ def refined(task: Automaton, cell: Cell, sign: str) -> Iterator[Cell]:
 
 
 def leaves_of(task: Automaton, cell: Cell, entry: Any) -> Iterator[tuple[Cell, int | None]]:
-    """The cells that an entry of a certificate names, each with the number of its leaf; together they are the cell."""
+    """Yield the cells that an entry of a certificate names, with the number of their leaf.
+
+    Together they are the given cell.
+    """
     if entry is None or type(entry) is int:
         yield cell, entry
         return
@@ -104,7 +116,7 @@ def leaves_of(task: Automaton, cell: Cell, entry: Any) -> Iterator[tuple[Cell, i
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What a head sees from a position, by letter: which tokens a letter and the state before it bring.
+    """What a head sees from one position: the tokens of each letter after each state.
 
     tokens: for each letter the distinct tuples of tokens at its positions. index: number of the
     tuple, by letter, state before it and letter. groups: for each letter sets of such tuples;
@@ -120,7 +132,7 @@ class View:
 
     @classmethod
     def of(cls, task: Automaton, seen: list[int]) -> "View":
-        """Of these positions."""
+        """Arrange the positions seen by the letters that they depend on."""
         view = cls([], [[] for _ in task.next], [], [], [], [])
         tables: list[list[Any]] = [[] for _ in task.next]
         for j in seen:
@@ -161,7 +173,7 @@ class View:
         return max((n for n, places in enumerate(self.places) if places), default=-1)
 
     def placed(self, task: Automaton, cell: Cell) -> Placed:
-        """A cell as it is seen."""
+        """Return a cell as the head sees it."""
         numbers = [
             (n, self.index[n][state][a]) for n, state, a in cell.path(task) if self.places[n]
         ]
@@ -172,7 +184,7 @@ class View:
         return [self.index[n][state][a] for n, state, a in cell.path(task)]
 
     def sums(self, terms: Terms) -> tuple[int, list[list[int]]]:
-        """The sum of a term per position: of the constant ones, and for each letter of each tuple of its tokens."""
+        """Add up a term per position: over constant positions, and per letter and tuple."""
         by_letter = []
         for places, tuples in zip(self.places, self.tokens, strict=True):
             of = [terms[j] for j in places]
@@ -184,18 +196,23 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class Attention:
-    """A head seen from one position with its own token: the weights w̃ of all positions and tokens, and their sums."""
+    """A head seen from one position with its own token: weights w̃ and their sums.
+
+    The weights are those of all positions and tokens.
+    """
 
     view: View
     weights: Terms
 
     @cached_property
     def sums(self) -> tuple[int, list[list[int]]]:
-        """Of the weights."""
+        """Return the sums of the weights, as `View.sums` does."""
         return self.view.sums(self.weights)
 
     def ratio(self, values: Mapping[int, Mapping[int, tuple[int, int]]], sign: int) -> "Ratio":
-        """The ratio of a coordinate (sign 1) or of its negative (-1); values: middle and error over 2^P.
+        """Return the ratio of a coordinate (sign 1) or of its negative (-1).
+
+        `values` are the middle and the error over 2^P.
 
         u is rounded down to ū, an integer over 2^U. With |w - w̃| ≤ δ and |ū|, |τ| ≤ most, w (u -
         τ) ≥ w (ū - τ) ≥ w̃ (ū - τ) - 2 δ most.
@@ -255,7 +272,10 @@ class Envelope:
 
 @dataclass(frozen=True, eq=False)
 class Ratio:
-    """r of one coordinate: constant and sums are of w̃ ū, less what is not known of them; |τ| ≤ most is required."""
+    """The ratio r of one coordinate: numerators less their uncertainty, and denominators.
+
+    `constant` and `sums` are of w̃ ū, less what is not known of them; |τ| ≤ most is required.
+    """
 
     attention: Attention
     constant: int
@@ -281,7 +301,7 @@ class Ratio:
         return all(paths.least(cell) >= 0 for cell in cells)
 
     def of_word(self, task: Automaton, word: list[int]) -> int:
-        """The largest τ that one word is shown to reach: the one division."""
+        """Return the largest τ that one word is shown to reach: the only division."""
         index, states = self.attention.view.index, task.states(word)
         top, (bottom, weights) = self.constant, self.attention.sums
         for n, a in enumerate(word):
@@ -312,7 +332,10 @@ class Paths:
         return least, self.ratio.attention.view.edges[letter]
 
     def low(self, boundary: int) -> dict[int, int]:
-        """The least sum of constant positions and letters before a boundary, by the states that are reached there."""
+        """Return the least sum before a boundary, by the states that are reached there.
+
+        It is over constant positions and the letters before the boundary.
+        """
         if not self.below:
             self.below.append({0: self.ratio.constant - self.tau * self.ratio.attention.sums[0]})
         while len(self.below) <= boundary:
@@ -326,7 +349,10 @@ class Paths:
         return self.below[boundary]
 
     def up(self, boundary: int) -> list[int] | None:
-        """The least sum of all letters from a boundary on, by the state there; None where none of them is seen."""
+        """Return the least sum of all letters from a boundary on, by the state there.
+
+        It is None where none of these letters is seen.
+        """
         last = self.ratio.attention.view.last
         if boundary > last:
             return None
@@ -348,7 +374,7 @@ class Paths:
         return self.terms[place]
 
     def least(self, cell: Placed) -> int:
-        """No more than Σ_j w_j (u_j - τ) for any word of a cell."""
+        """Bound Σ_j w_j (u_j - τ) from below for every word of a cell."""
         ends = cell.low, cell.state, cell.high, cell.after
         total = self.outside.get(ends)
         if total is None:

@@ -36,7 +36,10 @@ Weights = dict[str, Matrix]  # by their last names: W_E, W_pos, …
 
 @dataclass(frozen=True)
 class Model:
-    """The collapsed model in integers: logits over 2^shift, W_L over 2^shift_w, and what float32 can change."""
+    """The collapsed model in integers: logits over 2^shift, W_L over 2^shift_w.
+
+    It also has what float32 can change.
+    """
 
     p: int
     d_mlp: int
@@ -63,7 +66,10 @@ def collapse_work(config: Config) -> int:
 
 
 def used_weights(config: Config, tensors: Tensors) -> Weights:
-    """The weights by their last names; of W_E, W_pos, W_U and b_U only what the tokens and the p answers use."""
+    """Return the weights by their last names.
+
+    Of W_E, W_pos, W_U and b_U it has only what the tokens and the p answers use.
+    """
     if config.architecture == "mlp":
         return {name.split(".")[-1]: matrix(*tensor) for name, tensor in tensors.items()}
     heights = {"W_E": config.tokens[-1][1], "W_pos": len(config.tokens)}
@@ -75,7 +81,7 @@ def used_weights(config: Config, tensors: Tensors) -> Weights:
 
 
 def token_streams(config: Config, weights: Weights) -> list[Matrix]:
-    """The residual stream before attention: for each position one row per token that it may hold."""
+    """Return the stream before attention: per position one row per token there."""
     return [
         plus(rows(weights["W_E"], *t), rows(weights["W_pos"], n, n + 1))
         for n, t in enumerate(config.tokens)
@@ -83,7 +89,10 @@ def token_streams(config: Config, weights: Weights) -> list[Matrix]:
 
 
 def residual_streams(config: Config, weights: Weights, clock: Clock) -> list[Matrix]:
-    """What the tokens a and b bring to the MLP's input but through softmax; all that is constant comes with b."""
+    """Return what the tokens a and b bring to the MLP's input except by softmax.
+
+    All that is constant comes with b.
+    """
     d, dh, alphas = config.d_model, config.d_head, config.attention
     OV: Matrix = [[0] * d] * d, 0
     bias: Matrix = [[0] * d], 0
@@ -124,7 +133,7 @@ def collapse_transformer(config: Config, weights: Weights, clock: Clock) -> list
 def float32_error(
     config: Config, tensors: Tensors, weights: Weights, clock: Clock
 ) -> Fraction | None:
-    """An upper bound of |float32 logit - real logit| for any order of evaluation; None when there is none.
+    """Bound |float32 logit - real logit| for any order of evaluation; None without a bound.
 
     γ (M + N G / 2^102): N roundings on the longest path, γ = N / (2^24 - N); M is the collapse on
     absolute values at the largest tokens; G, the product of 1 + n max|w| over all weights (n terms
@@ -160,7 +169,10 @@ def float32_error(
 
 
 def tables(config: Config, weights: Weights, clock: Clock) -> list[Matrix]:
-    """U_a, U_b, W_out W_U, S_a, S_b of a transformer, but for what softmax adds, or of a two-layer MLP."""
+    """Return U_a, U_b, W_out W_U, S_a, S_b of a transformer or of a two-layer MLP.
+
+    What softmax adds is left out.
+    """
     if config.architecture == "transformer":
         return collapse_transformer(config, weights, clock)
     nothing: Matrix = [[0] * config.p] * config.p, 0
@@ -171,7 +183,10 @@ def tables(config: Config, weights: Weights, clock: Clock) -> list[Matrix]:
 
 
 def collapse(config: Config, tensors: Tensors, hints: Any, clock: Clock) -> Model:
-    """The collapsed model of a transformer with constant attention, or of a two-layer MLP, exactly; without hints."""
+    """Return the exact collapse of a transformer with constant attention or two-layer MLP.
+
+    It takes no hints.
+    """
     p, activation = config.p, config.activation
     clock(collapse_work(config) + 2 * p * p * config.d_mlp)
     weights = used_weights(config, tensors)
@@ -191,7 +206,10 @@ def collapse(config: Config, tensors: Tensors, hints: Any, clock: Clock) -> Mode
 
 
 def with_relu(model: Model) -> Model:
-    """A model with |x| as one with ReLU: |x| = 2 ReLU(x) - x doubles W_L; what -x adds is a skip term."""
+    """Return a model with |x| as one with ReLU.
+
+    |x| = 2 ReLU(x) - x doubles W_L; what -x adds is a skip term.
+    """
     if model.activation == "relu":
         return model
     require(model.activation == "abs", "arcs are for relu and |x|")

@@ -1,16 +1,16 @@
-"""Words on both sides of a plane: a leaf that is neither right nor wrong as a whole, and how many of its words are.
+"""Count the words of a `counted` leaf, on both sides of a hyperplane.
 
 On the box of a leaf φ(r) = Σ_k g_k r_k. Points with φ ≥ `right` are proved right and points with φ
-≤ `wrong` wrong (`tail.beyond`). For a word r_h = N_h / E_h, so that with S_h = g_h · N_h - ρ_h E_h
+≤ `wrong` wrong (`tail.proved`). For a word r_h = N_h / E_h, so that with S_h = g_h · N_h - ρ_h E_h
 and any Ē_h > 0
 
     φ - Σ_h ρ_h = Σ_h S_h / E_h = T + Σ_h (S_h / E_h) (Ē_h - E_h) / Ē_h,     T = Σ_h S_h / Ē_h,
 
 and S_h / E_h = g_h · r_h - ρ_h. With d_h ≥ |Ē_h - E_h| on all words of the cells, T is within e =
-Σ_h d_h/Ē_h max
-|g_h · r_h - ρ_h| of φ - Σ_h ρ_h, the maximum over the box. Of one head φ - ρ ≥ θ is S ≥ θ E, and so T ≥ θ + |θ| d/Ē is
-enough. T is a sum of one term per letter, which is rounded down to whole bins: words are counted by
-their sum of bins, in one integer with as many bits for each bin as hold the number of all words.
+Σ_h d_h/Ē_h max |g_h · r_h - ρ_h| of φ - Σ_h ρ_h, the maximum over the box. Of one head φ - ρ ≥ θ is
+S ≥ θ E, and so T ≥ θ + |θ| d/Ē is enough. T is a sum of one term per letter, which is rounded down
+to whole bins: words are counted by their sum of bins, in one integer with as many bits for each bin
+as hold the number of all words.
 """
 
 from collections import Counter
@@ -35,7 +35,10 @@ def at_units(x: int, bits: int) -> int:
 
 
 class Plane(NamedTuple):
-    """The hints of a leaf: g and ρ over 2^bits, the two ends and the bin over 2^bits, and the words claimed."""
+    """A leaf's hints: slope g, ρ, two thresholds, the bin, and the words claimed.
+
+    All but the words are over 2^bits.
+    """
 
     slope: list[int]
     at: list[int]
@@ -46,7 +49,7 @@ class Plane(NamedTuple):
 
     @classmethod
     def of(cls, leaf: Any, coordinates: int, heads: int, inputs: int) -> "Plane":
-        """The plane of a leaf."""
+        """Read the hyperplane of a leaf, every number within its limit."""
         most = limits.LARGEST_HINT
         slope = integers(leaf["slope"], "slope", coordinates, -most, most)
         at = integers(leaf["at"], "at", heads, -most, most)
@@ -60,7 +63,7 @@ class Plane(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Head:
-    """One head seen from a position with its own token: its weights, and the coordinates of what values write.
+    """One head seen from a position with its own token: weights and values' coordinates.
 
     size: how many coordinates it has. values: these by position and token, over 2^P.
     """
@@ -71,12 +74,11 @@ class Head:
 
     @property
     def view(self) -> View:
-        """What it sees."""
         return self.attention.view
 
     @cached_property
     def _ends(self) -> tuple[Paths, Paths]:
-        """Least sums of w, and of -w."""
+        """Return the least sums of w, and of -w."""
         ends = []
         for sign in (1, -1):
             terms = {
@@ -87,14 +89,16 @@ class Head:
         return ends[0], ends[1]
 
     def denominators(self, cells: list[Placed]) -> tuple[int, int]:
-        """Σ_j w_j of every word of some cells is between."""
+        """Bound Σ_j w_j over all words of some cells: (not below, not above)."""
         low, high = self._ends
         return min(low.least(cell) for cell in cells), -min(high.least(cell) for cell in cells)
 
     def terms(
         self, slope: list[int], at: int, bits: int, middle: int
     ) -> list[tuple[int, list[list[int]]]]:
-        """Bounds over 2^U, lower ones and then upper ones, of w (g · u - ρ) / Ē, as `View.sums` adds them up.
+        """Return bounds over 2^U of w (g · u - ρ) / Ē, lower ones and then upper ones.
+
+        They are as `View.sums` adds them up.
 
         With x_low ≤ g · u - ρ ≤ x_high and |w - w̃| ≤ δ, w x is between w̃ x_low - δ |x_low| and w̃
         x_high + δ |x_high|.
@@ -120,10 +124,16 @@ class Head:
 
 
 class Spread:
-    """Words by the sum of their bins outside a window: one integer for each state at its ends."""
+    """A histogram of words by the sum of their bins outside a window.
+
+    It is one integer for each state at the window's ends.
+    """
 
     def __init__(self, task: Automaton, bins: list[Table], low: int, high: int) -> None:
-        """Of the letters before `low` and from `high` on; bins are by letter, state before it and letter."""
+        """Add up the letters before `low` and those from `high` on.
+
+        `bins` are by letter, state before it and letter.
+        """
         self.bits, self.known = task.inputs.bit_length() + 1, dict[tuple[int, int, int], int]()
         self.offset = self.total = 0
         self.below, self.above = (
@@ -142,7 +152,7 @@ class Spread:
             self.above = ends
 
     def _ways(self, table: Table, bins: Table) -> Counter[tuple[int, int, int]]:
-        """By state before a letter, state after it and bins above its least, how many letters there are."""
+        """Count letters by state before, state after, and bins above the letter's least."""
         least, most = min(map(min, bins)), max(map(max, bins))
         self.offset, self.total = self.offset + least, self.total + most - least
         require(
@@ -155,7 +165,7 @@ class Spread:
         )
 
     def from_on(self, state: int, after: int, least: int) -> int:
-        """How many words have these states at the window's ends and a sum of at least so many bins.
+        """Count words with these states at the window's ends and a sum of at least so many bins.
 
         2^bits is 1 modulo 2^bits - 1, and there are fewer words than that: the remainder is the sum
         of all bins.
@@ -175,7 +185,9 @@ def counted(
     cells: list[Cell],
     bits: int,
 ) -> tuple[int, int] | None:
-    """At least how many words of these cells have φ ≤ wrong, and at most how many have not φ ≥ right; None if unknown.
+    """Count words of cells: (at least wrong, at most not right), or None if unknown.
+
+    Wrong words have φ ≤ wrong, right ones φ ≥ right.
 
     All cells have the same window; the box is over 2^bits.
     """

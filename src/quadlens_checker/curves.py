@@ -1,4 +1,6 @@
-"""Curves by straight lines: α (x - p) + v within δ of σ(x) or of 1/√x on all of an interval; integers over 2^Q.
+"""Lines near a curve: α (x - p) + v within δ of σ(x) or 1/√x on all of an interval.
+
+Numbers are integers over 2^Q.
 
 Each function takes the ends l ≤ h of the interval and gives (α, p, v, δ).
 """
@@ -56,13 +58,19 @@ def tangent(name: str, x: int) -> tuple[int, int]:
 
 
 def tanh_argument(x: int) -> int:
-    """2 √(2/π) (x + 0.044715 x³) over 2^BITS, x over 2^Q with |x| ≤ 16, within 2^-78: √(2/π) is 2 ROOT."""
+    """Return 2 √(2/π) (x + 0.044715 x³) over 2^BITS, within 2^-78.
+
+    x is over 2^Q with |x| ≤ 16; √(2/π) is 2 ROOT.
+    """
     cube = x * x * x * BEND_NUMERATOR // (BEND_DENOMINATOR << (2 * Q))
     return 4 * ROOT * (x + cube) >> Q
 
 
 def tangent_by_tanh(x: int) -> tuple[int, int]:
-    """Of x s(v), v = `tanh_argument`: the slope is s + x s' v'; beyond 12 it is max(x, 0) up to 12 e^-140."""
+    """Return value and slope of x s(v), v = `tanh_argument`.
+
+    The slope is s + x s' v'; beyond 12 the value is max(x, 0) up to 12 e^-140.
+    """
     if not -12 << Q < x < 12 << Q:
         return max(x, 0), UNIT * (x > 0)
     s, first, _, _ = logistic(tanh_argument(x), ONE)
@@ -111,7 +119,10 @@ def most_bend(name: str, low: int, high: int) -> int:
 
 
 def activation(name: str, low: int, high: int) -> Line:
-    """σ: Taylor's line at the middle, off by at most |σ''| r²/2; the chord on a wider interval, and ReLU's always.
+    """Return a line near σ on an interval.
+
+    It is Taylor's line at the middle, off by at most |σ''| r²/2; the chord on a wider interval, and
+    ReLU's always.
 
     ReLU less α x is convex, 0 at x = 0 and, for 0 ≤ α ≤ 1, between 0 and its larger end.
     """
@@ -129,7 +140,10 @@ def activation(name: str, low: int, high: int) -> Line:
 
 
 def off_tangent(name: str, low: int, high: int, slopes: int, r: int) -> int:
-    """What σ on low … high, at most r from a point, is off a line there whose slope is off by `slopes` at the point."""
+    """Bound how far σ on low … high, at most r from a point, is from a line there.
+
+    The line's slope is off by `slopes` at the point.
+    """
     return (
         (most_bend(name, low, high) * r // UNIT * r >> (Q + 1))
         + (slopes * r >> Q)
@@ -139,7 +153,10 @@ def off_tangent(name: str, low: int, high: int, slopes: int, r: int) -> int:
 
 
 def chord(name: str, low: int, high: int) -> Line:
-    """The line through the ends: σ less that line is bounded on PIECES pieces by Taylor at their middles."""
+    """Return the line through the ends.
+
+    σ less that line is bounded on PIECES pieces by Taylor at their middles.
+    """
     slope = ((tangent(name, high)[0] - tangent(name, low)[0]) << Q) // (high - low)
     width = (high - low) // PIECES + 1
     least, most = [], []
@@ -156,7 +173,10 @@ def chord(name: str, low: int, high: int) -> Line:
 
 
 def parallel_to(low: int, high: int) -> int:
-    """About where the tangent of 1/√x is as steep as the chord: x³ = (√l √h (√l + √h)/2)²; any number is sound."""
+    """Estimate where the tangent of 1/√x is as steep as the chord; any number is sound.
+
+    x³ = (√l √h (√l + √h)/2)².
+    """
     a, b = math.isqrt(low << Q), math.isqrt(high << Q)
     cube = (a * b * (a + b) >> (2 * Q + 1)) ** 2 << Q
     guess = 1 << (cube.bit_length() // 3 + 1)
@@ -166,7 +186,9 @@ def parallel_to(low: int, high: int) -> int:
 
 
 def inverse_root(low: int, high: int) -> Line:
-    """1/√x, low > 0, by a line as steep as its chord: 1/√x is convex, so that less the line it is largest at an end.
+    """Return a line near 1/√x, low > 0, as steep as its chord.
+
+    1/√x is convex, so that less the line it is largest at an end.
 
     It is above its tangent at any p, here about where that is parallel: with v … v + 1 the value at
     p the tangent's slope -v³/2 is within `off` = 3 (v + 1)²/2 + 3 units of α.

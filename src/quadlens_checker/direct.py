@@ -1,4 +1,6 @@
-"""Sums over all neurons, added up directly: every logit (`brute`), or a low-rank form of W_L (`moments` without arcs).
+"""Sums over all neurons, added up directly: for `brute`, and for `moments` without arcs.
+
+The first takes every logit, the second a low-rank form of W_L.
 
 Where attention is constant and σ rational, everything is exact. Else tables are rounded to 2^-q,
 gates to 2^-64, and σ is enclosed (`enclose`); one number bounds what all of this can change of the
@@ -97,7 +99,8 @@ def exact_layers(model: Model) -> Layers:
 
     return Layers(
         p=model.p, d_mlp=model.d_mlp, activation=model.activation, rows=every_layer,
-        most=sigma(largest(model.U_a) + largest(model.U_b)), most_skip=largest(model.S_a) + largest(model.S_b),
+        most=sigma(largest(model.U_a) + largest(model.U_b)),
+        most_skip=largest(model.S_a) + largest(model.S_b),
         W_L=model.W_L, shift=model.shift, shift_w=model.shift_w, loss=0,
         float32_error=model.float32_error,
     )  # fmt: skip
@@ -111,7 +114,10 @@ def size_of(x: Matrix) -> Fraction:
 def gated_tables(
     config: Config, weights: Weights, clock: Clock
 ) -> list[tuple[int, Matrix, Matrix]]:
-    """For each head and position seen: the position, and what its tokens add to pre-activations and to logits."""
+    """For each head and position seen, return what its tokens add.
+
+    The tables are the position, and what is added to pre-activations and to logits.
+    """
     d, dh, streams, tables_of_heads = (
         config.d_model,
         config.d_head,
@@ -231,7 +237,10 @@ def by_brute_force(layers: Layers, hints: Any, clock: Clock) -> Bounds:
 
 
 def by_moments(layers: Layers, hints: Any, clock: Clock) -> Bounds:
-    """Scores Σ_f B[f,c] h_f + skip from a low-rank form of W_L (`LowRank`), h_f = Σ_i M[f,i] σ̄_i."""
+    """Return the scores Σ_f B[f,c] h_f + skip of a low-rank form of W_L (`LowRank`).
+
+    h_f = Σ_i M[f,i] σ̄_i.
+    """
     check_keys(hints)
     p, d_mlp = layers.p, layers.d_mlp
     B, M, finer, spread, exact = read_low_rank(hints, layers.W_L, layers.shift_w, clock)

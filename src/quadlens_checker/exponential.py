@@ -1,4 +1,7 @@
-"""e^y of a rational y in integers, with a proved relative error; everything that is not rational comes from here."""
+"""e^y of a rational y in integers, with a proved relative error.
+
+Everything that is not rational comes from here.
+"""
 
 from quadlens_checker import limits
 
@@ -9,7 +12,9 @@ HALVINGS, DEGREE = 8, 12
 
 
 def twice_atanh(z: int, bits: int) -> int:
-    """2 atanh(x) = log((1+x)/(1-x)) of x = z/2^bits, 0 ≤ x ≤ 1/3, bits ≥ 80: too small by 0 … `bits` in the last place.
+    """Return 2 atanh(x) = log((1+x)/(1-x)) of x = z/2^bits, 0 ≤ x ≤ 1/3, bits ≥ 80.
+
+    It is too small by 0 … `bits` in the last place.
 
     The series is 2 Σ x^(2j+1)/(2j+1). x² is rounded down, and so is each power: of a power's error
     less than 1/9 reaches the next, rounding x² adds at most 1/3 and rounding the power 1, so that
@@ -25,7 +30,10 @@ def twice_atanh(z: int, bits: int) -> int:
 
 
 def log2_below() -> int:
-    """The largest integer below 2^LOG2_BITS log 2: 64 bits more are computed, and rounding does not matter to it."""
+    """Return the largest integer below 2^LOG2_BITS log 2.
+
+    64 bits more are computed, so that rounding does not matter to it.
+    """
     bits = LOG2_BITS + 64
     low = twice_atanh((1 << bits) // 3, bits)  # log 2 = 2 atanh(1/3)
     high = low + 2 * bits  # 1/3 was rounded down too, which takes at most 9/4
@@ -38,7 +46,9 @@ LOG2 = log2_below()
 
 
 def exponential(numerator: int, denominator: int) -> tuple[int, int]:
-    """(m, k) with |m 2^(k - BITS) / e^y - 1| ≤ 2^-110 and 2^(BITS-1) ≤ m < 2^(BITS+1), for y = numerator/denominator.
+    """Return (m, k) with |m 2^(k - BITS) / e^y - 1| ≤ 2^-110, y = numerator/denominator.
+
+    2^(BITS-1) ≤ m < 2^(BITS+1).
 
     With F = BITS: Y = ⌊y 2^F⌋, and R = 2^64 Y - k LOG2 lies in 0 … LOG2 - 1. For |y| < 2^60, |k| <
     2^61 and so y = k log 2 + r + τ, r = R/2^(F+64) in [0, log 2), |τ| ≤ 2^-F + |k| 2^-(F+64) <

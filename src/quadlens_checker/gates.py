@@ -46,7 +46,9 @@ def share_error(scale: float, bits: int) -> Fraction:
 
 
 def shares(powers: list[tuple[int, int]], n: int, d: int, bits: int = GATE_BITS) -> list[int]:
-    """Γ_t, the nearest integer to 2^bits (n/d) a_t / Σ a, where a_t 2^K is the power m_t 2^k_t, rounded down.
+    """Return Γ_t, the nearest integer to 2^bits (n/d) a_t / Σ a.
+
+    a_t 2^K is the power m_t 2^k_t, rounded down.
 
     With K the largest k and x_t = e^y_t / 2^(K - BITS): a_t = x_t + δ_t, |δ_t| ≤ 2^-110 x_t + 1.
     Let X = Σ x, A = Σ a and Δ = Σ |δ|. Then |a_t/A - x_t/X| = |δ_t X - x_t Σ δ| / (A X) ≤ 2 Δ/A. As

@@ -1,4 +1,4 @@
-"""The limits of time and memory, kept wherever they go: the work is done by a process that can be ended."""
+"""Keep the limits of time and memory: the work is done by a process that can be ended."""
 
 import contextlib
 import json
@@ -80,7 +80,9 @@ def run(
     progress: Callable[[str], None] | None,
     **options: Any,
 ) -> "subprocess.CompletedProcess[bytes]":
-    """Run a program to its end, or until its time is over, and say about once a second how long it has taken.
+    """Run a program to its end, or until its time is over.
+
+    About once a second it says how long it has taken.
 
     Raises:
         subprocess.TimeoutExpired: when its time is over; it is ended.

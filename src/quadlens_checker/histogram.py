@@ -1,4 +1,4 @@
-"""Words of some cells by a sum of one integer per letter: the least sum, and how many sums are negative.
+"""Words of some cells by a sum of one integer per letter: least sums and negative sums.
 
 States from which the same sums follow are merged first. A histogram of sums is one integer, `bits`
 bits per bin, and each bin's count is at most the number of words, which is below 2^bits - 1: no bin
@@ -27,14 +27,14 @@ class Words:
 
     @cached_property
     def used(self) -> list[set[int]]:
-        """Of each letter, the symbols that occur."""
+        """List the symbols of each letter that occur."""
         return [
             {n for edges in level for symbols in edges.values() for n in symbols}
             for level in self.levels
         ]
 
     def least(self, terms: list[list[int]]) -> int:
-        """The smallest sum of any word; terms are by letter and symbol."""
+        """Return the smallest sum of any word; terms are by letter and symbol."""
         best = {self.start: 0}
         for level, term in zip(self.levels, terms, strict=True):
             after: dict[int, int] = {}
@@ -46,7 +46,10 @@ class Words:
         return min(best.values())
 
     def negative(self, terms: list[list[int]], bits: int) -> int:
-        """How many words have a sum below 0; bins are counted from the sum of each letter's smallest term on."""
+        """Count the words with a sum below 0.
+
+        Bins are counted from the sum of each letter's smallest term on.
+        """
         smallest = [
             min([term[n] for n in used]) for term, used in zip(terms, self.used, strict=True)
         ]
@@ -70,7 +73,9 @@ class Words:
 def words(
     tables: list[Table], symbols: list[Table], start: int, ends: frozenset[int] | None
 ) -> Words:
-    """The words over these letters from a state to one of `ends` (or to any), by [state][letter] → state and symbol.
+    """Return the words over these letters from a state to one of `ends`, or to any.
+
+    `tables` and `symbols` are by [state][letter]: the state after it, and its symbol.
 
     Two states are of one kind where as many letters with each symbol lead to each kind after them.
     """

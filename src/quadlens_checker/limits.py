@@ -1,4 +1,4 @@
-"""Every limit of the checker, in one place: what lies beyond one of them is refused, never half believed.
+"""Every limit of the checker: what lies beyond one is refused, never half believed.
 
 A program that writes certificates may import these constants, to refuse before it writes what could
 not be read again.

@@ -1,4 +1,6 @@
-"""Leaves of networks of attention alone with one head and no final norm: the lead over each other token is a ratio.
+"""Count the words of a `linear` leaf: attention alone, one head and no final norm.
+
+The lead over each other token is a ratio.
 
 logit(r) - logit(c) = Σ_j w_j g_j / Σ_j w_j over the positions seen, g = L_j(v)[r] - L_j(v)[c] with
 L what value, stream and biases write into the logits. It is at least μ exactly when Σ_j f_j ≥ 0 for
@@ -26,14 +28,14 @@ Rival = tuple[int, int, int]
 
 @dataclass(frozen=True, eq=False)
 class Logits:
-    """What each token at each position seen writes into the logits, and all words of a set of cells."""
+    """What each token at each position writes into the logits, and the words of cells."""
 
     tables: Tables
     paths: dict[Any, Words] = field(default_factory=dict)
 
     @cached_property
     def written(self) -> list[dict[int, Vector]]:
-        """L less what the query's own stream writes, over 2^P."""
+        """Return the logits L without what the query's own stream writes, over 2^P."""
         out = Linear.of(self.tables.network.tensors["W_U"])
         return [
             {v: out(row) for v, row in here.items()}
@@ -41,14 +43,20 @@ class Logits:
         ]
 
     def own(self, query: int, token: int) -> Vector:
-        """What the stream of the query's position and the biases write: the stream is rounded down three times."""
+        """Return what the stream of the query's position and the biases write.
+
+        The stream is rounded down three times.
+        """
         network = self.tables.network
         bias, shift = network.tensors["b_O"]
         stream = map(int.__add__, self.tables.streams[query][token], at_bits(bias[0], shift, P))
         return Linear.of(network.tensors["W_U"], network.tensors["b_U"])((list(stream), 3))
 
     def words(self, view: View, query: int, cell: Cell, states: frozenset[int]) -> Words:
-        """The words that pass one of these states and the letters of a cell, as seen from a position."""
+        """Return the words that pass one of these states and the letters of a cell.
+
+        Symbols are those seen from the query's position.
+        """
         task = self.tables.network.task
         below, above = (query, cell.low, states), (query, cell.high, cell.after)
         if below not in self.paths:
@@ -79,12 +87,15 @@ class Leads:
 
     @cached_property
     def weights(self) -> tuple[dict[int, dict[int, int]], int]:
-        """w̃, and A with w̃ = 2^A e^score, about."""
+        """Return w̃, and A with w̃ ≈ 2^A e^score."""
         return self.logits.tables.scaled_weights(0, self.query, self.own)
 
     @cached_property
     def known(self) -> tuple[list[Terms], Terms, Terms, int]:
-        """For each token c, Σ_j w̃ L[c] of every letter and symbol; Σ_j w̃; Σ_j δ(w) most; 2 error over 2^P."""
+        """Return sums per letter and symbol, and the error 2 error over 2^P.
+
+        The sums are Σ_j w̃ L[c] for each token c, Σ_j w̃, and Σ_j δ(w) most.
+        """
         base, error = self.logits.own(self.query, self.own)
         rows = {j: self.logits.written[j] for j in self.weights[0]}
         error += max(e for here in rows.values() for _, e in here.values())
@@ -108,13 +119,13 @@ class Leads:
         return each, self.summed(weights), self.summed(unknown), 2 * error
 
     def summed(self, terms: Any) -> Terms:
-        """By letter and symbol; what constant positions add is the first letter's."""
+        """Add up terms by letter and symbol; the first letter has the constant positions' too."""
         constant, (first, *rest) = self.view.sums(terms)
         return [[x + constant for x in first], *rest]
 
     @cached_property
     def slack(self) -> tuple[Terms, Terms]:
-        """What is taken off below, margin included, and added above."""
+        """Return what lower bounds lose, the margin included, and what upper bounds gain."""
         _, weights, unknown, error = self.known
 
         def each(factor: int) -> Terms:
@@ -126,18 +137,18 @@ class Leads:
         return each(error + self.margin), each(error)
 
     def below(self, token: int) -> Terms:
-        """What a rival's terms are taken off to give no more than f."""
+        """Return terms from which a rival's are subtracted to bound f from below."""
         return [
             list(map(sub, *both)) for both in zip(self.known[0][token], self.slack[0], strict=True)
         ]
 
     def above(self, token: int, other: int) -> Terms:
-        """No less than w g."""
+        """Return terms that bound w g from above."""
         all_terms = zip(self.known[0][token], self.known[0][other], self.slack[1], strict=True)
         return [[x - y + z for x, y, z in zip(*three, strict=True)] for three in all_terms]
 
     def steps(self, terms: Terms, rival: Rival) -> Terms:
-        """⌊f/δ⌋: f is over 2^(P + A) in units of e^score."""
+        """Return ⌊f/δ⌋, with f over 2^(P + A) in units of e^score."""
         _, factor, exponent = rival
         shift = P + self.weights[1] + exponent
         if shift >= 0:
@@ -146,7 +157,7 @@ class Leads:
 
 
 def rivals(value: Any, most: int, right: int) -> list[Rival]:
-    """Rivals of a leaf, other tokens than the right one."""
+    """Read the rivals of a leaf: tokens other than the right one."""
     require(isinstance(value, list), "rivals are not a list")
     rivals_of_leaf = []
     for rival in value:
@@ -164,7 +175,10 @@ def rivals(value: Any, most: int, right: int) -> list[Rival]:
 def linear(
     leads: Leads, leaf: Any, right: frozenset[int], cells: list[Cell], total: int
 ) -> tuple[int, int] | None:
-    """How many of a leaf's words are wrong at least, and not right by the margin at most; None where that is not so."""
+    """Count a leaf's words: (at least wrong, at most not right by the margin).
+
+    It is None where the counts that the leaf claims are not proved.
+    """
     network, tables = leads.logits.tables.network, leads.logits.tables
     alone = network["d_mlp"] == 0 and network["n_heads"] == 1 and network.norms["final"] is None
     require(alone and len(right) == 1, "a linear leaf of another network")

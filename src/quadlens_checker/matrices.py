@@ -21,7 +21,10 @@ Matrix = tuple[Rows, int]  # (rows, shift): the value is rows / 2^shift
 def matrix(
     shape: list[int], values: Sequence[float], height: int | None = None, width: int | None = None
 ) -> Matrix:
-    """The first `height` rows and `width` columns (or all) as integers over their common power of two."""
+    """Return the first `height` rows and `width` columns (or all) as exact integers.
+
+    They are over their common power of two.
+    """
     whole = shape[-1]
     starts = range(0, len(values), whole)[:height]
     ratios = [[x.as_integer_ratio() for x in values[n : n + whole][:width]] for n in starts]
@@ -56,7 +59,10 @@ def minus(x: Matrix, y: Matrix) -> Matrix:
 
 
 def packed(values: Iterable[int], size: int) -> int:
-    """The integers as fields of `size` bytes of one; each must be smaller than half of 2^(8 size), sign aside."""
+    """Pack integers as fields of `size` bytes of one integer.
+
+    Each must be smaller than half of 2^(8 size), sign aside.
+    """
     fields = [n + (1 << (8 * size - 1)) for n in values]
     return int.from_bytes(
         b"".join([n.to_bytes(size, "little") for n in fields]), "little"
@@ -79,7 +85,10 @@ def unpacked(fields: int, count: int, size: int) -> list[int]:
 
 
 def field_size(*factors: int, plus: int = 0) -> int:
-    """Bytes of a field that holds a product of integers of these sizes, each of them, and one of size `plus` more."""
+    """Return the bytes of a field for a product of integers of these sizes.
+
+    It also holds each of them, and one of size `plus` more.
+    """
     return (math.prod(max(1, n) for n in factors) + plus).bit_length() // 8 + 1
 
 
@@ -111,7 +120,7 @@ def rows(x: Matrix, start: int, stop: int) -> Matrix:
 
 
 def transposed(x: Matrix) -> Matrix:
-    """The transpose."""
+    """Return the transpose."""
     return [list(column) for column in zip(*x[0], strict=True)], x[1]
 
 

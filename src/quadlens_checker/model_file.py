@@ -1,4 +1,7 @@
-"""The model file: safetensors with a config; its header, config and shapes are checked against each other."""
+"""The model file: safetensors with a config.
+
+Its header, config and shapes are checked against each other.
+"""
 
 import math
 import sys
@@ -28,7 +31,7 @@ TYPES = {"F32": "f", "F64": "d", "I32": "i"}
 
 @dataclass(frozen=True)
 class Softmax:
-    """What is added to the constant weight of each position seen: scale · softmax(query · key / divisor)."""
+    """What is added to each position's constant weight: scale · softmax(q · k / divisor)."""
 
     scale: float
     divisor: float
@@ -41,7 +44,10 @@ NO_NORMS: Norms = dict.fromkeys(NORM_PLACES)
 
 @dataclass(frozen=True)
 class Hidden:
-    """A hidden layer of an MLP before its last: its width, σ (None where it is linear), the norm of what it reads."""
+    """A hidden layer of an MLP before its last: its width, σ and its input's norm.
+
+    σ is None where the layer is linear.
+    """
 
     width: int
     activation: str | None
@@ -50,7 +56,9 @@ class Hidden:
 
 @dataclass(frozen=True)
 class Config:
-    """What the file says of its model; the fields after `activation` are a transformer's and 0 or empty for an MLP.
+    """What the file says of its model.
+
+    The fields after `activation` are a transformer's and 0 or empty for an MLP.
 
     attention: the constant weight of each position, two or three; softmax: what depends on the
     tokens, or None. tokens: which rows of W_E each position may hold, as (start, stop). hidden and
@@ -79,7 +87,10 @@ class Config:
 
     @property
     def is_stack(self) -> bool:
-        """Whether there are several layers or norms, so that the forward pass is what is enclosed."""
+        """Say whether there are several layers or norms.
+
+        Then the forward pass is what is enclosed.
+        """
         return self.n_layers > 1 or bool(self.hidden) or any(self.norms.values())
 
     @property
@@ -119,7 +130,7 @@ class Config:
         return ends
 
     def mlp_shapes(self) -> dict[str, list[int]]:
-        """The same of an MLP."""
+        """Return the shapes of an MLP's tensors."""
         p, m, widths = self.p, self.d_mlp, [*(layer.width for layer in self.hidden), self.d_mlp]
         shapes = {"mlp.W_a": [p, widths[0]], "mlp.W_b": [p, widths[0]], "mlp.W_out": [m, p]}
         shapes |= {"mlp.b_in": [widths[0]], "mlp.b_out": [p]} if self.bias else {}
@@ -183,7 +194,10 @@ def read_hidden(value: Any, norms: Norms, bias: Any) -> tuple[Hidden, ...]:
 
 
 def read_config(value: Any, table: Sequence[int] | None) -> Config:
-    """A config with the keys, types and ranges of one of the two architectures; `table` is the task's, if any."""
+    """Read a config of one of the two architectures: keys, types and ranges.
+
+    `table` is the task's, if any.
+    """
     architecture = value["architecture"]
     expected = {"mlp": COMMON_KEYS, "transformer": TRANSFORMER_KEYS}.get(architecture, ())
     given = set(value) - OPTIONAL_KEYS.get(architecture, set())

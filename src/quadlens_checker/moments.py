@@ -12,7 +12,9 @@ from quadlens_checker.reading import Clock, integers, keys, require, ticking
 
 
 class LowRank(NamedTuple):
-    """W_L[c,i] = Σ_f B[f,c] M[f,i] + R[c,i], where M and R are over 2^finer times W_L's denominator.
+    """A low-rank form of W_L: W_L[c,i] = Σ_f B[f,c] M[f,i] + R[c,i].
+
+    M and R are over 2^finer times W_L's denominator.
 
     With r_i, the `spread`, the largest less the smallest R[·,i], what R adds to the logits differs
     between two answers by at most ρ = Σ_i r_i |σ_i|. Inputs a p + b that are `exact` have every
@@ -33,7 +35,10 @@ def check_keys(hints: Any, *more: str) -> None:
 
 
 def read_low_rank(hints: Any, W_L: Rows, shift_w: int, clock: Clock) -> LowRank:
-    """The form of W_L, over 2^shift_w, by the hints B and M over 2^shift; and what it leaves out."""
+    """Return the form of W_L, over 2^shift_w, by the hints B and M over 2^shift.
+
+    It has what they leave out.
+    """
     p, d_mlp, rank = len(W_L), len(W_L[0]), len(hints["basis"])
     (shift,), most = (
         integers([hints["shift"]], "shift", 1, 0, limits.MAX_SHIFT),
@@ -61,7 +66,10 @@ def read_low_rank(hints: Any, W_L: Rows, shift_w: int, clock: Clock) -> LowRank:
 
 
 def by_moments(model: Model, hints: Any, clock: Clock) -> Bounds:
-    """Every logit, up to what does not depend on c, with Σ_i M[f,i] ReLU(pre_i) by running sums over arcs."""
+    """Return every logit, up to what does not depend on c.
+
+    Σ_i M[f,i] ReLU(pre_i) comes by running sums over arcs.
+    """
     check_keys(hints, "clusters", "arcs")
     p, model = model.p, in_order(with_relu(model), hints["clusters"])
     form = read_low_rank(hints, model.W_L, model.shift_w, clock)
@@ -83,7 +91,7 @@ def every_logit(model: Model, a: int, b: int) -> list[int]:
 
 
 def finer_by(model: Model, bits: int) -> Model:
-    """The same model with W_L and the logits over a denominator of so many bits more."""
+    """Return the model with W_L and the logits over a denominator of more bits."""
     W_L, S_a, S_b = (
         [[x << bits for x in row] for row in M] for M in (model.W_L, model.S_a, model.S_b)
     )

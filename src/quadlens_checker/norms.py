@@ -1,4 +1,7 @@
-"""Norms: what a config says of one, and what it does to integers over 2^bits whose error is known."""
+"""Norms: what a config says of one, and what it does to integers with a known error.
+
+The integers are over 2^bits.
+"""
 
 import math
 from dataclasses import dataclass
@@ -15,7 +18,10 @@ KINDS = ("layer", "rms")
 
 @dataclass(frozen=True)
 class Norm:
-    """Kind `layer` or `rms`: (x - mean x, or x) / √(its mean square + eps), times a weight, plus a bias."""
+    """A norm of kind `layer` or `rms`.
+
+    (x - mean x, or x) / √(its mean square + eps), times a weight, plus a bias.
+    """
 
     kind: str
     eps: float
@@ -27,7 +33,7 @@ class Norm:
         return self.kind == "layer"
 
     def over(self, d: int) -> int:
-        """What the sum of d squares is divided by: d, for their mean."""
+        """Return the divisor of the sum of d squares: d, for their mean."""
         return d
 
     def eps_at(self, bits: int) -> int:
@@ -47,7 +53,9 @@ def read_norm(value: Any) -> Norm | None:
 
 
 def normalised(norm: Norm, x: Vector, bits: int) -> Vector:
-    """The norm without its weight and bias: c y with c = x - mean (or x) and y = 1/√(mean c² + eps).
+    """Return the norm without its weight and bias.
+
+    It is c y with c = x - mean (or x) and y = 1/√(mean c² + eps).
 
     The mean is off by at most e and a rounding down: c has 2 e + 1. Each true c² lies between c² -
     2 e |c| and (|c| + e)², so that mean c² + eps, over 2^(2 bits), is in low … high, and y, over

@@ -39,7 +39,10 @@ def ticking(items: Iterable[Item], clock: Clock) -> Iterator[Item]:
 
 
 def read_file(path: str, limit: int) -> bytes:
-    """The bytes of a regular file of at most `limit` bytes; a pipe or a device is refused without waiting for it."""
+    """Read a regular file of at most `limit` bytes.
+
+    A pipe or a device is refused without waiting for it.
+    """
     with open(
         path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
     ) as stream:
@@ -53,7 +56,10 @@ def read_file(path: str, limit: int) -> bytes:
 
 
 def parse_json(content: bytes | str, floats: bool) -> Any:
-    """JSON with unique keys, short integers and, unless `floats`, no fractions; anything else is rejected."""
+    """Parse JSON with unique keys and short integers; reject anything else.
+
+    Fractions are rejected unless `floats`.
+    """
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         value = dict(pairs)

@@ -1,4 +1,7 @@
-"""The model file of a one-layer network on sequences: config, tensors and task, checked against each other."""
+"""The model file of a one-layer network on sequences.
+
+Config, tensors and task are checked against each other.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -56,7 +59,7 @@ HOME_OF |= {f"{norm}_{end}": home + end for norm, home in NORM_HOMES.items() for
 
 @dataclass(frozen=True)
 class Network:
-    """A one-layer network on sequences: its sizes and kinds as the file has them, and its weights without rounding.
+    """A one-layer network on sequences: its sizes and kinds, and its exact weights.
 
     tensors: by their short names, all axes but the last one multiplied out; a bias that the file
     leaves out is 0, a norm's weight is 1.
@@ -81,7 +84,7 @@ class Network:
         return self.tensors[name][0][n]
 
     def seen(self, head: int, query: int) -> list[int]:
-        """The positions that a head sees from position `query`: none that comes later, and at least one."""
+        """Return the positions that a head sees from `query`: at least one, and none later."""
         if self.causal:
             return list(range(query + 1))
         row = self.row("mask", head * self["n_ctx"] + query)

@@ -1,4 +1,6 @@
-"""What attention sees of a sequence, as tables: before attention a position is a function of its place and token alone.
+"""What attention sees of a sequence, as tables by position and token.
+
+Before attention a position is a function of its place and token alone.
 
 A `Vector` here is over 2^P: no entry is further than its one error from the truth.
 """
@@ -20,7 +22,10 @@ P = TABLE_BITS
 
 @dataclass(frozen=True)
 class Linear:
-    """x ↦ x W + b: the columns of W and the entries of b over powers of two; size bounds every Σ_i |W[i,j]|."""
+    """The map x ↦ x W + b.
+
+    Columns of W and entries of b are over powers of two; `size` bounds every Σ_i |W[i,j]|.
+    """
 
     columns: Rows
     shift: int
@@ -36,7 +41,11 @@ class Linear:
         return cls(columns, W[1], bias, shift, max(sum(map(abs, column)) for column in columns))
 
     def __call__(self, x: Vector) -> Vector:
-        """The error is multiplied by `size`, and products and bias are rounded down, each by less than 1."""
+        """Apply the map.
+
+        The error is multiplied by `size`, and products and bias are rounded down, each by less than
+        1.
+        """
         bias = at_bits(self.bias, self.bias_shift, P)
         y = [
             (sum(map(mul, x[0], w)) >> self.shift) + b
@@ -53,7 +62,10 @@ def at_bits(row: Sequence[int], shift: int, bits: int) -> list[int]:
 
 
 def normed(norm: Norm | None, x: Vector, w: Matrix | None, b: Matrix | None) -> Vector:
-    """A row normalised, times the row w plus the row b: products and bias are rounded down, each by less than 1."""
+    """Normalise a row, multiply it by the row w and add the row b.
+
+    Products and bias are rounded down, each by less than 1.
+    """
     if norm is None or w is None:
         return x
     scaled, error = normalised(norm, x, P)
@@ -65,7 +77,9 @@ def normed(norm: Norm | None, x: Vector, w: Matrix | None, b: Matrix | None) -> 
 
 @dataclass(frozen=True)
 class Tables:
-    """Keys, queries and coordinates of what values write, for each position up to the last one asked, by token.
+    """Keys, queries and coordinates of values, by token, for each position.
+
+    Positions go up to the last one asked.
 
     basis: for each head K rows of d_model integers over 2^basis_bits. A value writes v = (n W_V +
     b_V) W_O; its coordinates are u_k = v · B_k, and v - Σ_k u_k B_k, whatever it is, is enclosed by
@@ -121,7 +135,10 @@ class Tables:
         ]
 
     def turned(self, j: int, x: Vector) -> Vector:
-        """(u cos - v sin, u sin + v cos) of each pair: at most 2 max(|cos|, |sin|) times the error, rounded down."""
+        """Rotate each pair: (u cos - v sin, u sin + v cos).
+
+        The error is at most 2 max(|cos|, |sin|) times, and it is rounded down.
+        """
         network = self.network
         if network.rope is None:
             return x
@@ -139,17 +156,15 @@ class Tables:
 
     @cached_property
     def keys(self) -> list[list[dict[int, Vector]]]:
-        """Of each head."""
         return [self.projected("K", h) for h in range(self.network["n_heads"])]
 
     @cached_property
     def queries(self) -> list[list[dict[int, Vector]]]:
-        """Of each head."""
         return [self.projected("Q", h) for h in range(self.network["n_heads"])]
 
     @cached_property
     def written(self) -> list[list[dict[int, Vector]]]:
-        """What the value of each head, position and token writes to the stream."""
+        """Return what the value of each head, position and token writes to the stream."""
         network, d, v = self.network, self.network["d_model"], self.network["d_value"]
         by_head = []
         for h in range(network["n_heads"]):
@@ -179,7 +194,10 @@ class Tables:
 
     @cached_property
     def rest(self) -> tuple[list[int], list[int]]:
-        """Middle and radius of Σ over heads of v - Σ_k u_k B_k, in each of d_model directions: softmax averages it."""
+        """Return middle and radius of Σ over heads of v - Σ_k u_k B_k, per stream entry.
+
+        Softmax averages it.
+        """
         d = self.network["d_model"]
         middle, radius = [0] * d, [0] * d
         for basis, values, coordinates in zip(
@@ -201,13 +219,16 @@ class Tables:
         return middle, radius
 
     def weights(self, head: int, query: int, own: int) -> dict[int, dict[int, int]]:
-        """w̃ of every position seen and every token there, in proportion to e^score, each known to `weight_error`."""
+        """Return w̃ of every position seen and every token there, in proportion to e^score.
+
+        Each is known to `weight_error`.
+        """
         return self.scaled_weights(head, query, own)[0]
 
     def scaled_weights(
         self, head: int, query: int, own: int
     ) -> tuple[dict[int, dict[int, int]], int]:
-        """`weights`, and the power of two that they are e^score times, about.
+        """Return `weights`, and the power of two by which they exceed e^score, about.
 
         A score is within error = e_q Σ|k| + e_k Σ|q| + d e_q e_k, rounded; with ε = error/2^P ≤
         2^-80 its exponential is within a factor e^±ε, and `exponential` within 1 ± 2^-110. m is cut
@@ -239,5 +260,8 @@ class Tables:
 
 
 def weight_error(w: int) -> int:
-    """|w - w̃| for a w̃ of `Tables.weights`: its relative errors are below 2^-78, and it is rounded down once."""
+    """Bound |w - w̃| for a w̃ of `Tables.weights`.
+
+    Its relative errors are below 2^-78, and it is rounded down once.
+    """
     return (w >> 77) + 2

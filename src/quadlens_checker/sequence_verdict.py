@@ -29,7 +29,7 @@ KEYS = (
 
 
 def task_words(task: Any) -> str:
-    """What a task asks, in words; where decoding stops is part of it."""
+    """Describe a task in words, with the step at which decoding stops."""
     kind, _, size = task["name"].partition(":")
     if kind == "add":
         base, answer = len(task["digits"]), f"{int(size) + 1} digits of the sum"
@@ -97,7 +97,7 @@ def check_words(task: Automaton, version: int) -> None:
 
 
 def cells_first(certificate: Any, content: bytes, clock: Clock) -> Callable[[], None]:
-    """Raise `Rejected` for a certificate about sequences that cannot be checked; return the check of its proof."""
+    """Raise `Rejected` for a certificate that cannot be checked; return its proof's check."""
     keys(certificate, KEYS, "the certificate")
     version, about = certificate["version"], certificate["model"]
     known = (

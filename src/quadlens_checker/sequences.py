@@ -1,4 +1,4 @@
-"""The theorem about networks on sequences: every cell of every step is in a leaf, and every leaf is proved (`cells`).
+"""The theorem about networks on sequences: every cell is in a leaf that is proved.
 
 If at every step, the tokens before it being right, a right token's logit is the largest, then
 greedy decoding is right. Words are counted by cells: those of wrong and of open leaves are not
@@ -26,7 +26,7 @@ U = limits.COORDINATE_BITS
 
 @dataclass(frozen=True)
 class Counts:
-    """What is proved: of how many words a step goes wrong at least, and of how many one may at most."""
+    """How many words a step goes wrong on at least, and how many one may at most."""
 
     inputs: int
     least: int
@@ -35,7 +35,10 @@ class Counts:
 
 @dataclass(eq=False)
 class Seen:
-    """A position with its own token: its tail, and for each head and coordinate the ratios both ways."""
+    """A position with its own token: its tail, and its heads' ratios.
+
+    Each head and coordinate has a ratio in both directions.
+    """
 
     prover: "Prover"
     query: int
@@ -46,17 +49,16 @@ class Seen:
 
     @cached_property
     def tail(self) -> Tail:
-        """What follows attention."""
         return self.prover.parts.at(self.query, self.own)
 
     @cached_property
     def leads(self) -> Leads:
-        """Where nothing follows attention."""
+        """Return the leads where nothing follows attention."""
         margin = max(1, math.ceil(self.prover.margin * (1 << P)))
         return Leads(self.prover.logits, self.views[0], self.query, self.own, margin)
 
     def attention(self, head: int) -> Attention:
-        """Of one head."""
+        """Return the attention of one head."""
         if head not in self.attentions:
             self.attentions[head] = Attention(
                 self.views[head], self.prover.tables.weights(head, self.query, self.own)
@@ -64,7 +66,7 @@ class Seen:
         return self.attentions[head]
 
     def ratio(self, head: int, k: int, sign: int) -> Ratio:
-        """Of coordinate k of a head, or of its negative."""
+        """Return the ratio of coordinate k of a head, or of its negative."""
         if (head, k, sign) not in self.ratios:
             attention, coordinates = self.attention(head), self.prover.tables.coordinates[head]
             values = {
@@ -76,7 +78,7 @@ class Seen:
 
     @cached_property
     def heads(self) -> list[counting.Head]:
-        """What words are counted by."""
+        """Return the heads by which words are counted."""
         tables = self.prover.tables
         bases = zip(tables.basis, tables.coordinates, strict=True)
         return [
@@ -95,7 +97,10 @@ class Seen:
 
 @dataclass(frozen=True, eq=False)
 class Prover:
-    """A network, a basis of what its heads write, the margin claimed (0 where none is), and the clock."""
+    """Proves leaves of a network, by a basis of its heads' outputs, with the margin claimed.
+
+    The margin is 0 where none is claimed.
+    """
 
     parts: Parts
     margin: Fraction
@@ -104,26 +109,27 @@ class Prover:
 
     @property
     def tables(self) -> Tables:
-        """Of the network."""
         return self.parts.tables
 
     @cached_property
     def logits(self) -> Logits:
-        """What values write into the logits, where nothing follows attention."""
+        """Return what values write into the logits, where nothing follows attention."""
         return Logits(self.tables)
 
     @property
     def network(self) -> Network:
-        """The network."""
         return self.parts.network
 
     def views(self, query: int) -> list[View]:
-        """What each head sees from a position."""
+        """Return what each head sees from a position."""
         network = self.network
         return [View.of(network.task, network.seen(h, query)) for h in range(network["n_heads"])]
 
     def step(self, number: int, hints: Any) -> tuple[int, int, list[Cell]]:
-        """At least and at most so many words are wrong at a step, all its leaves being proved; and its wrong cells."""
+        """Prove all leaves of a step; return its wrong words' bounds and its wrong cells.
+
+        The bounds are (at least, at most).
+        """
         task = self.network.task
         query, letter, right = task.steps[number]
         fed = task.fed[query]
@@ -183,7 +189,7 @@ class Prover:
         )
 
     def leaf(self, seen: Seen, leaf: Any, cells: list[Cell], words: int) -> tuple[int, int] | None:
-        """How many of a leaf's words are wrong at least, and not proved right at most; None where it is not proved."""
+        """Prove a leaf: (at least wrong, at most not right) of its words, or None."""
         kind, answers = leaf["kind"], self.network.task.answers
         require(kind in ("right", "wrong", "open", "linear", "counted"), "unknown kind of leaf")
         right = answers[leaf["answer"]]
@@ -220,12 +226,18 @@ class Prover:
     def decided(
         self, seen: Seen, box: Box, right: frozenset[int], good: bool, side: Side | None
     ) -> bool:
-        """Whether all points of a box, or those on one side of a plane, are right by the margin, or wrong."""
+        """Say whether all points of a box are right by the margin, or wrong.
+
+        With `side`, only those on one side of a hyperplane.
+        """
         least = max(1, math.ceil(self.margin * (1 << Q))) if good else None
         return proved(seen.tail, self.at_tail(box, self.bits), right, least, self.clock, side)
 
     def counted(self, seen: Seen, leaf: Any, box: Box, cells: list[Cell]) -> tuple[int, int] | None:
-        """The words that a leaf claims to be wrong at least, and not proved right at most, where it is proved."""
+        """Return a leaf's claimed counts where they are proved, or None.
+
+        The counts are words wrong at least, and words not proved right at most.
+        """
         task, right = self.network.task, self.network.task.answers[leaf["answer"]]
         plane = counting.Plane.of(leaf, len(box), len(seen.views), task.inputs)
         ends = ((True, plane.right, 1), (False, plane.wrong, -1))
@@ -249,7 +261,10 @@ class Prover:
         return centred
 
     def goes_wrong(self, example: Any) -> None:
-        """A counter-example: at its step, the tokens before being right, another token leads every right one."""
+        """Prove a counterexample: at its step, a wrong token leads every right one.
+
+        The tokens before that step are right.
+        """
         task = self.network.task
         keys(example, ("input", "step", "answered"), "counter_example")
         (number,) = integers([example["step"]], "step", 1, 0, len(task.steps) - 1)
@@ -279,7 +294,10 @@ class Prover:
 
 
 def shape(network: Network, margin: Fraction, hints: Any, clock: Clock) -> Prover:
-    """What proves a certificate's leaves, its hints and the network's weights being within every limit."""
+    """Return the prover of a certificate's leaves.
+
+    Its hints and the network's weights are within every limit.
+    """
     keys(hints, ("bits", "basis", "steps"), "hints")
     (bits,) = integers([hints["bits"]], "bits", 1, 1, U)
     most, d = limits.LARGEST_HINT, network["d_model"]
@@ -303,7 +321,7 @@ def shape(network: Network, margin: Fraction, hints: Any, clock: Clock) -> Prove
 
 
 def check_shape(prover: Prover, number: int, hints: Any) -> None:
-    """The leaves of a step have numbers within their limits, and so has what they are proved from."""
+    """Require that a step's leaves, and what proves them, are within their limits."""
     network, query = prover.network, prover.network.task.steps[number][0]
     heads, size = range(network["n_heads"]), network["d_vocab_out"]
     coordinates = sum(map(len, prover.tables.basis))
@@ -342,7 +360,10 @@ def check_shape(prover: Prover, number: int, hints: Any) -> None:
 
 
 def by_cells(prover: Prover, hints: Any, is_wrong: bool) -> Counts:
-    """Prove every leaf of every step, and count; an input is known to be wrong where there is a counter-example."""
+    """Prove every leaf of every step, and count the words.
+
+    An input is known to be wrong where there is a counterexample.
+    """
     task = prover.network.task
     counts = [prover.step(number, step) for number, step in enumerate(hints["steps"])]
     joined = in_some(task, [wrong_cells for _, _, wrong_cells in counts])

@@ -1,4 +1,6 @@
-"""Networks of several layers, or with norms: every logit by the forward pass, in integers with a bound on their error.
+"""Networks of several layers, or with norms: every logit by the forward pass.
+
+Numbers are integers with a bound on their error.
 
 A vector is a list of integers X_i over 2^F with one bound e, over 2^F too: the true numbers x_i
 have |x_i - X_i/2^F| ≤ e/2^F. Each function below says what it adds to e. Integer division rounds
@@ -27,13 +29,16 @@ F = limits.STACK_BITS
 
 
 def biggest(x: Sequence[int]) -> int:
-    """The largest size."""
+    """Return the largest size of an entry."""
     return max(map(abs, x))
 
 
 @dataclass(frozen=True)
 class Linear:
-    """x W + b: W over 2^F and b over 2^(2F), each the nearest; `column` is no less than any Σ_i |W_ij|, over 2^F."""
+    """The map x W + b: W over 2^F and b over 2^(2F), each the nearest.
+
+    `column` is no less than any Σ_i |W_ij|, over 2^F.
+    """
 
     W: Rows
     b: list[int]
@@ -48,10 +53,10 @@ class Linear:
         return self.packs[size]
 
     def __call__(self, x: Vector) -> Vector:
-        """Products of the errors of x with W, of x with W's roundings (1/2 each), b's rounding, and rounding down.
+        """Apply the map and bound its error.
 
-        |Σ x'W' + b' - Σ xW - b| ≤ e Σ|W'| + Σ|x| 2^-(F+1) + 2^-(2F+1): quotients rounded down and the last rounding
-        take less than 4.
+        |Σ x'W' + b' - Σ xW - b| ≤ e Σ|W'| + Σ|x| 2^-(F+1) + 2^-(2F+1): quotients rounded down and
+        the last rounding take less than 4.
         """
         values, error = x
         need = field_size(biggest(values), self.largest, len(values), plus=biggest(self.b))
@@ -76,7 +81,11 @@ def plus(x: Vector, y: Vector) -> Vector:
 
 
 def activated(name: str, x: Vector) -> Vector:
-    """σ: its slope times the error, and what its enclosure adds; both are for |x| up to `most`, errors included."""
+    """Apply σ.
+
+    The error is its slope times the error of x, and what its enclosure adds; both are for |x| up to
+    `most`, errors included.
+    """
     values, error = x
     sigma = enclosed(name, F, (biggest(values) + error >> F) + 1)
     y = APPLIED.setdefault(name, sigma.apply)(values)
@@ -97,7 +106,10 @@ class Normed:
     b: list[int]
 
     def __call__(self, x: Vector) -> Vector:
-        """Times w, plus b: the error that came times |w|, what came times w's rounding (1/2), b's, and rounding."""
+        """Multiply by w, add b, and bound the error.
+
+        It is the error that came times |w|, what came times w's rounding (1/2), b's, and rounding.
+        """
         unit, lost = normalised(self.norm, x, F)
         y = [(v * w >> F) + b for v, w, b in zip(unit, self.w, self.b, strict=True)]
         return y, (lost * (biggest(self.w) + 1) >> F) + (biggest(unit) >> (F + 1)) + 4
@@ -105,7 +117,10 @@ class Normed:
 
 @dataclass(frozen=True)
 class Block:
-    """One layer: its norms (None without), W_Q, W_K (None without softmax), W_V for all heads at once, W_O, its MLP."""
+    """One layer: norms (None without), W_Q, W_K (None without softmax), W_V, W_O, its MLP.
+
+    W_V is of all heads at once.
+    """
 
     before_attention: Normed | None
     Q: Linear | None
@@ -119,7 +134,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Stack:
-    """A network: what a and b bring before the first layer, its layers or hidden layers, and its unembedding.
+    """A network: its input streams, its layers or hidden layers, and its unembedding.
 
     tokens: of a transformer by position, of an MLP by operand, one vector for each token. hidden:
     of an MLP after its first hidden layer: (the σ before it, its norm, its linear layer).
@@ -135,11 +150,10 @@ class Stack:
 
     @property
     def p(self) -> int:
-        """Number of elements."""
         return self.config.p
 
     def logits(self, a: int, b: int) -> Vector:
-        """The forward pass."""
+        """Return the logits by the forward pass."""
         config = self.config
         if config.architecture == "mlp":
             x = plus(self.tokens[0][a], self.tokens[1][b])
@@ -166,7 +180,10 @@ def mlp(config: Config, block: Block, x: Vector) -> Vector:
 
 
 def attended(config: Config, block: Block, x: list[Vector], last: bool) -> list[Vector]:
-    """The streams with what attention brings: of every position, or in the last layer of the one that is read."""
+    """Return the streams with attention's output.
+
+    They are of every position, or in the last layer of the one that is read.
+    """
     read = x if block.before_attention is None else list(map(block.before_attention, x))
     values, dh = [block.V(n) for n in read], config.d_head
     keys_ = [] if block.K is None else [block.K(n) for n in read]
@@ -197,7 +214,7 @@ def constant_weights(config: Config) -> list[int]:
 def with_softmax(
     softmax: Softmax, weights: list[int], query: Vector, keys_: list[Vector], q: int, head: slice
 ) -> tuple[list[int], int]:
-    """The weights with scale · softmax added for the positions seen from q, and a bound on their errors.
+    """Add scale · softmax to the weights of the positions seen from q; bound the errors.
 
     A score Σ q k / divisor is off by s = (e_q Σ|k| + e_k Σ|q| + d_head e_q e_k) / divisor. Softmax
     p_t moves by at most s/2: dp_t = p_t Σ_u p_u (ds_t - ds_u), whose size is at most 2 s p_t (1 -
@@ -281,7 +298,10 @@ def read_stack(config: Config, tensors: Tensors, hints: Any, clock: Clock) -> St
 
 
 def stack_work(config: Config) -> int:
-    """About how many operations it takes, in the measure of the clock: products of fields are many at once."""
+    """Estimate how many operations it takes, in the measure of the clock.
+
+    Products of fields are many at once.
+    """
     d, m, inner = config.d_model, config.d_mlp, config.n_heads * config.d_head
     layer = len(config.attention) * (4 * d * inner + 2 * d * m)
     widths = [*(wide.width for wide in config.hidden), m]

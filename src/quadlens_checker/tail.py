@@ -1,4 +1,6 @@
-"""What follows attention (norm, MLP, norm, logits) on a box of coordinates, by affine forms in integers over 2^Q.
+"""From attention's output to logits on a box, by affine forms in integers over 2^Q.
+
+That is norm, MLP, norm and logits.
 
 A form (c, a, e) stands for every c + Σ_k a_k ε_k + η with |ε_k| ≤ 1, the same in all forms of a
 box, and |η| ≤ e. Sums keep what forms share; a product or a curve adds what it cannot share to e.
@@ -57,7 +59,10 @@ class Form(NamedTuple):
 
 
 def mean_square(forms: list[Form], n: int, eps: int) -> tuple[Form, int, int]:
-    """Squares added up, over n, plus eps, with the range: (c + x)² = c² + 2 c x + x², 0 ≤ x² ≤ r², r the radius."""
+    """Return the mean of squares plus eps, with its range.
+
+    (c + x)² = c² + 2 c x + x², 0 ≤ x² ≤ r², r the radius. The squares are added up, over n.
+    """
     radii = [form.radius for form in forms]
     half = sum(r * r for r in radii) // 2 + 1
     c = (sum(x.c * x.c for x in forms) + half) // (n << Q) + eps
@@ -75,7 +80,9 @@ def mean_square(forms: list[Form], n: int, eps: int) -> tuple[Form, int, int]:
 
 
 class Direction(NamedTuple):
-    """A direction v of the stream after the MLP, over 2^P, and what attention and MLP write into it, over 2^Q.
+    """A direction v of the stream after the MLP, over 2^P, and what is written into it.
+
+    Attention and MLP write into it, over 2^Q.
 
     basis: B_k · v; neurons: W_out · v and its sizes; bias: b_out · v; rest: Σ_i |v_i| rest_i, the
     radius of `Tables.rest`, and `Parts.slack`.
@@ -97,12 +104,11 @@ class Ends(NamedTuple):
 
     @classmethod
     def of(cls, box: Box) -> "Ends":
-        """Of a box."""
         return cls([centre for centre, _ in box], [radius for _, radius in box])
 
 
 class Written(NamedTuple):
-    """What the neurons say on a box: centres, coefficients by symbol, errors, and Σ (|c| + radius)."""
+    """The neurons on a box: centres, coefficients by symbol, errors, and Σ (|c| + radius)."""
 
     centres: list[int]
     coefficients: list[list[int]]
@@ -116,7 +122,7 @@ class Undecided(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Tail:
-    """What follows attention, for one position and its own token.
+    """The network behind attention, for one position and its own token.
 
     base: the stream there, and the middle of what no coordinate has, over 2^P.
     """
@@ -136,7 +142,7 @@ class Tail:
         return Form(c, [n >> Q for n in map(mul, direction.basis, ends.radii)], direction.rest)
 
     def neurons(self, ends: "Ends") -> list[Form]:
-        """What each neuron says."""
+        """Return each neuron's output."""
         parts, network = self.parts, self.parts.network
         scale = (
             self.scale("mlp", [self.read(v, ends) for v in parts.axes["mlp"]])
@@ -168,7 +174,10 @@ class Tail:
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """A tail on one box: neurons and the final norm's factor, from which every difference of logits follows."""
+    """A tail on one box: its neurons and its final norm's factor.
+
+    Every difference of logits follows from these.
+    """
 
     tail: Tail
     box: Box
@@ -180,7 +189,7 @@ class Pieces:
 
     @cached_property
     def written(self) -> Written | None:
-        """What the neurons say; None without any."""
+        """Return the neurons' output; None without neurons."""
         if not self.tail.parts.network["d_mlp"]:
             return None
         hidden = self.tail.neurons(self.ends)
@@ -204,7 +213,7 @@ class Pieces:
 
     @cached_property
     def factor(self) -> Form | None:
-        """Of the final norm."""
+        """Return the factor of the final norm; None without a norm."""
         if self.tail.parts.network.norms["final"] is None:
             return None
         return self.tail.scale("final", [self.after(v) for v in self.tail.parts.axes["final"]])
@@ -234,7 +243,7 @@ class Pieces:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """The directions that a network's norms, neurons and logits read, and the basis its attention writes in.
+    """The directions that norms, neurons and logits read, and the basis attention writes in.
 
     Directions are over 2^P. Weights of the tail are below 2^24 and known to one unit, so that a
     direction, a difference of weights times another and less its mean, is known to 2^27 units in
@@ -248,7 +257,6 @@ class Parts:
 
     @property
     def network(self) -> Network:
-        """The network."""
         return self.tables.network
 
     @cached_property
@@ -300,7 +308,10 @@ class Parts:
         _ = self.weights, self.reach
 
     def at(self, query: int, token: int) -> Tail:
-        """The tail of a position that holds a token: its stream, with attention's bias and what no coordinate has."""
+        """Return the tail of a position that holds a token.
+
+        Its stream includes attention's bias and what no coordinate has.
+        """
         middle, radius = self.tables.rest
         base = list(
             map(
@@ -312,7 +323,7 @@ class Parts:
         return Tail(self, base)
 
     def direction(self, place: str | None, v: list[int]) -> Direction:
-        """A direction, taken off its mean where the norm at `place` takes the mean off the stream."""
+        """Return a direction, less its mean where the norm at `place` subtracts the mean."""
         norm = self.network.norms[place] if place else None
         if norm and norm.takes_mean:
             mean = sum(v) // len(v)
@@ -334,7 +345,10 @@ class Parts:
         return {place: [self.direction(place, v) for v in unit] for place in ("mlp", "final")}
 
     def read_by(self, place: str, W: Rows, b: list[int], norm: str) -> list[tuple[Direction, int]]:
-        """For each column of W: the direction that it reads behind a norm, and its constant over 2^Q."""
+        """For each column of W, return the direction read behind a norm, and its constant.
+
+        The constant is over 2^Q.
+        """
         read, normed = [], self.network.norms[place] is not None
         for n, column in enumerate(zip(*W, strict=True)):
             v, constant = list(column), b[n]
@@ -346,7 +360,7 @@ class Parts:
 
     @cached_property
     def into(self) -> dict[str, list[tuple[Direction, int]]]:
-        """What neurons (`in`) and their gates (`gate`) read."""
+        """Return the directions that neurons (`in`) and their gates (`gate`) read."""
         names = ("in", "gate") if self.network.gated else ("in",) if self.network["d_mlp"] else ()
         return {
             name: self.read_by(
@@ -356,7 +370,10 @@ class Parts:
         }
 
     def lead(self, token: int, other: int) -> tuple[Direction, int]:
-        """What logit(token) - logit(other) reads behind the final norm, and its constant."""
+        """Return the direction of logit(token) - logit(other) behind the final norm.
+
+        Its constant comes with it.
+        """
         if (token, other) not in self.known:
             W = [[row[token] - row[other]] for row in self.weights["W_U"]]
             b = [self.weights["b_U"][0][token] - self.weights["b_U"][0][other]]
@@ -373,7 +390,10 @@ class Side(NamedTuple):
     sign: int
 
     def on(self, box: Box) -> Form:
-        """The form of sign · (Σ_k g_k r_k - end) on a box: every entry is rounded down, by less than one."""
+        """Return the form of sign · (Σ_k g_k r_k - end) on a box.
+
+        Every entry is rounded down, by less than one.
+        """
         g, bits = [self.sign * x for x in self.slope], self.bits
         c = (sum(x * c for x, (c, _) in zip(g, box, strict=True)) >> bits) - (
             self.sign * self.end << Q >> bits
@@ -389,7 +409,9 @@ def proved(
     clock: Clock,
     side: Side | None = None,
 ) -> bool:
-    """Whether on all of a box, or of its part on one side of a plane, one right token leads all others by `margin`.
+    """Say whether one right token leads all others by `margin` on all of a box.
+
+    With `side`, on the box's part on one side of a hyperplane.
 
     Without a margin: whether some other token leads every right one. A box that does not show it is
     cut in two, where the form that says least has most; MAX_CUTS at most. Margins are over 2^Q.
@@ -426,7 +448,9 @@ def proved(
 def undecided(
     tail: Tail, box: Box, first: list[int], second: list[int], floor: int, plane: Form | None = None
 ) -> int | None:
-    """None where one of the first tokens leads all of the second by `floor`; else the coordinate to cut.
+    """Return None where one of the first tokens leads all of the second by `floor`.
+
+    Otherwise return the coordinate to cut.
 
     With a plane f only points with f ≥ 0 matter, and a lead of f + floor on the whole box is
     enough.

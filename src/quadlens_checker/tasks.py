@@ -1,4 +1,6 @@
-"""The task: which answer is right for each pair, from a name by the rules below, or from a table of answers.
+"""The task: which answer is right for each pair.
+
+It is given by a name and the rules below, or by a table of answers.
 
 Formulas on 0 … n-1: `add` a + b, `subtract` a - b, `linear:α,β` αa + βb (units), all modulo n;
 `multiply0` a·b modulo a prime n; `multiply` and `divide` on the residues 1 … n modulo the prime n +
@@ -26,7 +28,7 @@ Table = list[list[int]]
 
 @dataclass(frozen=True)
 class Task:
-    """An operation on 0 … n-1: what the files call it, its answers, and how a statement names it."""
+    """An operation on 0 … n-1: its name in files, its answers, and its name in a statement."""
 
     value: Any
     answers: Table
@@ -112,7 +114,7 @@ def group(name: str, n: int) -> Table:
 
 
 def orders(table: Table) -> list[int]:
-    """For each element x, how many of x, x·x, … there are before one comes again; its order, in a group."""
+    """For each element x, count x, x·x, … before one comes again: its order, in a group."""
     sizes = []
     for x, row in enumerate(table):
         seen, power = {x}, row[x]
@@ -126,7 +128,10 @@ def orders(table: Table) -> list[int]:
 def generated(
     table: Table, chosen: list[int], other: Table, images: list[int]
 ) -> dict[int, int] | None:
-    """The map that takes each chosen element to its image and products x·g, g chosen, to products; or None."""
+    """Extend images of chosen elements to the map of all their products, or return None.
+
+    Products x·g, g chosen, are taken to products.
+    """
     mapped = dict(zip(chosen, images, strict=True))
     if len(set(mapped.values())) < len(mapped):
         return None
@@ -143,7 +148,9 @@ def generated(
 
 
 def same_group(table: Table, known: Table, clock: Clock) -> bool:
-    """Whether renaming elements turns `known`, a group, into `table`: images of generators are tried.
+    """Say whether renaming elements turns `known`, a group, into `table`.
+
+    Images of generators are tried.
 
     A map is believed only when it is one to one and every product is looked at, so that yes is
     always right.
@@ -199,7 +206,10 @@ def read_task(value: Any, n: int, table: Sequence[int] | None) -> Task:
 
 
 def check_task(task: Task, value: Any, answers: Any, clock: Clock) -> None:
-    """The certificate's task, with its table unless the name gives that, is the model's, and is what it is called."""
+    """Require that the certificate's task is the model's and is what it is called.
+
+    Its table is there unless the name gives it.
+    """
     require(value == task.value, "the certificate's task is not the model's")
     n, name = len(task.answers), "table" if isinstance(task.value, str) else task.value["name"]
     known = None if name == "table" else group(name, n)

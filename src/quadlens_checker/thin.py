@@ -66,7 +66,9 @@ def lengths(x: Matrix) -> list[Fraction]:
 def along(
     X: Matrix, W: Matrix, P: Matrix, clock: Clock
 ) -> tuple[Matrix, Matrix, list[list[Fraction]]]:
-    """A, F with X W ≈ A F, and four lists y, g, n, f with |X W - A F|[j,i] ≤ y[j] n[i] + g[j] f[i]; any P will do.
+    """Return A, F with X W ≈ A F, and four lists that bound the difference.
+
+    The lists y, g, n, f have |X W - A F|[j,i] ≤ y[j] n[i] + g[j] f[i]. Any P will do.
 
     A = X P and F = PᵀW. With N = W - P F and Y = X - A Pᵀ, X W - A F = X N = (A Pᵀ + Y) N = A D F +
     Y N, D = 1 - PᵀP.
@@ -111,7 +113,10 @@ def read(
     P: Matrix,
     clock: Clock,
 ) -> tuple[Rows, Rows, list[list[Fraction]]]:
-    """Ũ_a and Ũ_b over 2^INPUT_BITS, and the lists of `along` that bound |U - Ũ| before that rounding, a before b."""
+    """Return Ũ_a and Ũ_b over 2^INPUT_BITS, and lists that bound |U - Ũ|.
+
+    The lists are those of `along`, before that rounding, a before b.
+    """
     off = [minus(X, mean) for X, mean in zip(streams, means, strict=True)]
     finest, p = max(x[1] for x in off), len(streams[0][0])
     both = at_shift(off[0], finest) + at_shift(off[1], finest)
@@ -126,7 +131,10 @@ def read(
 def write(
     weights: Weights, P: Matrix, clock: Clock
 ) -> tuple[Matrix, Matrix, list[Fraction], list[Fraction]]:
-    """B by neuron and H with W_L = HᵀB + R; r_i ≥ the spread over c of R[·,i], and s_i ≥ that of W_L[·,i]."""
+    """Return B by neuron and H with W_L = HᵀB + R, and lists r and s.
+
+    r_i ≥ the range over c of R[·,i], and s_i ≥ that of W_L[·,i].
+    """
     B, H, (y, g, n, f) = along(weights["W_out"], weights["W_U"], P, clock)
     most_n, most_f = max(n), max(f)
     residual = [rounded_up(2 * (x * most_n + z * most_f)) for x, z in zip(y, g, strict=True)]
@@ -195,7 +203,10 @@ def cut_down(config: Config, tensors: Tensors, hints: Any, clock: Clock) -> Thin
 
 
 def by_thin(model: Model, hints: Any, clock: Clock) -> Bounds:
-    """The scores of `by_moments` with Ũ and HᵀB; above them ρ and all that the directions leave out."""
+    """Return the scores of `by_moments` with Ũ and HᵀB, and what they leave out.
+
+    That is ρ and all that the directions leave out.
+    """
     model = in_order(model, hints["clusters"])
     if not isinstance(model, ThinModel):
         raise Rejected("the model was not cut down")

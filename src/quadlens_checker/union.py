@@ -1,4 +1,6 @@
-"""How many words are in wrong cells of one step or another: |∪ W_i| ≥ Σ_i (|W_i| - Σ_{j before i} |W_i ∩ W_j|).
+"""How many words are in wrong cells of one step or another.
+
+|∪ W_i| ≥ Σ_i (|W_i| - Σ_{j before i} |W_i ∩ W_j|).
 
 The steps come by |W_i|, the largest first (of equal ones the earlier), and one that would add
 nothing is passed over.
@@ -42,7 +44,10 @@ def by_window(cells: list[Cell]) -> Windows:
 
 
 def common(task: Automaton, lower: list[Cell], upper: list[Cell]) -> int:
-    """How many words are in both; the windows are the same within each, and the first one does not begin later."""
+    """Count the words in both lists of cells.
+
+    The windows are the same within each list, and the first one does not begin later.
+    """
     (low, high), (start, end) = (lower[0].low, lower[0].high), (upper[0].low, upper[0].high)
     if start >= high:
         paths = Counter[int]()

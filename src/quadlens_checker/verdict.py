@@ -44,7 +44,8 @@ STRATEGIES: Mapping[str, tuple[Reader, Prover]] = {
 }
 MOMENTS_BY_ARCS: tuple[Reader, Prover] = collapse, by_moments
 MAX_REASON_LENGTH = 2000  # a reason may quote the file
-FLOAT32_EXECUTION = (  # what the theorem about float32 is about, as the statement of version 3 has it
+# What the theorem about float32 is about, as the statement of version 3 has it.
+FLOAT32_EXECUTION = (
     "execution in IEEE binary32, rounded to nearest, with gradual underflow (of operands "
     "too), weights first rounded "
     "to it, layer after layer as stored, each entry of a product of matrices being a "
@@ -96,7 +97,7 @@ class CheckReport:
 
     @property
     def cost_words(self) -> str | None:
-        """What the certificate says of its cost, in words."""
+        """Describe the cost that the certificate states, in words."""
         if not self.cost:
             return None
         flops, collapse, brute = (
@@ -115,7 +116,6 @@ class CheckReport:
         )
 
     def __repr__(self) -> str:
-        """One short line."""
         words = (self.statement or self.reason)[:120]
         return f"CheckReport({self.verdict}, {self.seconds:.1f} s: {words})"
 
@@ -135,7 +135,10 @@ def statement(
     operation: str,
     version: int = 3,
 ) -> str:
-    """The claims in words, decimals rounded to the safe side; a certificate of this version must say exactly this."""
+    """State the claims in words, decimals rounded to the safe side.
+
+    A certificate of this version must say exactly this.
+    """
 
     def decimals(billionths: int) -> str:
         return f"{billionths // 10**9}.{billionths % 10**9:09d}"
@@ -167,7 +170,7 @@ def statement(
 
 
 def float32_reason(certificate: Any) -> str | None:
-    """Why a verified certificate says nothing about float32 execution, in words; None where it does."""
+    """Say why a verified certificate claims nothing about float32; None where it does."""
     claims, about = certificate["claims"], certificate["model"]
     if certificate["strategy"] == "cells":
         return "no standard says how exactly e^x is computed, so that nothing is known of softmax"
@@ -191,7 +194,9 @@ def verify(certificate: Any, content: bytes, clock: Clock) -> None:
 
 
 def shape_and_limits(certificate: Any, content: bytes, clock: Clock) -> Callable[[], None]:
-    """Raise `Rejected` for a certificate that cannot be checked, whatever its proof says; return the proof's check.
+    """Raise `Rejected` for a certificate that cannot be checked; return its proof's check.
+
+    It is rejected whatever its proof says.
 
     This is the first stage of every check: versions, words, counts, hints and weights are what this
     checker can read and enclose. `cost` must be three numbers, not more.
@@ -276,7 +281,7 @@ def old_version(config: Config) -> int:
 
 
 def theorem(config: Config, strategy: Any, hints: Any) -> tuple[Reader, Prover]:
-    """What reads the model, and what proves, for a strategy that there is for such a model."""
+    """Return what reads the model and what proves, for a strategy and such a model."""
     known = isinstance(strategy, str) and strategy in STRATEGIES
     require(known, f"unknown strategy; known here: {', '.join(STRATEGIES)}")
     if config.is_stack:
@@ -298,7 +303,7 @@ def theorem(config: Config, strategy: Any, hints: Any) -> tuple[Reader, Prover]:
 def check_claims(
     model: AnyModel, operation: str, certificate: Any
 ) -> tuple[Fraction, set[tuple[int, ...]]]:
-    """The claims fit each other, the words, and what float32 can change; the margin and the inputs left out."""
+    """Check that claims, words and float32 bound fit; return margin and inputs left out."""
     p, claims, listed = model.p, certificate["claims"], certificate["uncertified"]
     left_out = {tuple(integers(pair, "uncertified", 2, 0, p - 1)) for pair in listed}
     certified = p * p - len(left_out)
@@ -340,7 +345,9 @@ def check_inputs(
     witnesses: list[list[int]],
     ties: bool,
 ) -> None:
-    """The margin claimed holds at every input but those left out, and each witness (a, b, c) is answered c.
+    """Require the margin claimed at every input but those left out, and each witness.
+
+    A witness (a, b, c) is answered c.
 
     A margin is the right answer's score less the largest other score and the loss. c may be tied
     with other wrong answers, and before version 3 exact ties with the right one were listed, too.
@@ -390,7 +397,7 @@ def refused(refusal: BaseException) -> tuple[str, str]:
 def check_before_writing(
     text: bytes, content: bytes, max_seconds: float, most_leaves: int
 ) -> tuple[str, str]:
-    """Run `shape_and_limits` on a certificate that is not written yet, and then its proof where that is short.
+    """Run `shape_and_limits` on an unwritten certificate, then its proof if that is short.
 
     Args:
         text: The certificate's file.
@@ -428,7 +435,10 @@ def check_before_writing(
 
 
 def check_here(certificate_path: str, model_path: str, max_seconds: float) -> CheckReport:
-    """Check in this process, with a look at the clock between steps; a file that cannot be read raises OSError."""
+    """Check in this process, with a look at the clock between steps.
+
+    A file that cannot be read raises OSError.
+    """
     began, sha256 = time.monotonic(), None
 
     def clock(operations: int) -> None:
