@@ -38,11 +38,11 @@ from quadlens.readers.of_study import export_file as export_file
 from quadlens.readers.of_study import from_module as from_module
 from quadlens.readers.of_study import import_file as import_file
 from quadlens.show import figures as figures
+from quadlens.show.compare import Comparison as Comparison
+from quadlens.show.compare import compare as compare
 from quadlens.show.explorer.write import explore as explore
 from quadlens.show.pages import Report as Report
 from quadlens.show.pages import report as report
-from quadlens.show.pages.compare import Comparison as Comparison
-from quadlens.show.pages.compare import compare as compare
 from quadlens.training.by_name import train as train
 from quadlens.training.config import TrainConfig as TrainConfig
 from quadlens.training.over_time import RunHistory as RunHistory

@@ -1,6 +1,5 @@
 """`quadlens ablate`, a model changed, as a model again; `compare`, two side by side."""
 
-from pathlib import Path
 from typing import Literal
 
 from quadlens.base.numbers import at_least
@@ -97,28 +96,10 @@ def ablate(
     out.emit(value, render)
 
 
-def compare(
-    out: Output,
-    a: ModelArgument,
-    b: ModelArgument,
-    output: Path | None = None,
-) -> None:
-    """Set two models side by side: answers, frequencies, lens, bounds and proofs.
+def compare(out: Output, a: ModelArgument, b: ModelArgument) -> None:
+    """Set two models side by side: answers, frequencies, lens, bounds and proofs."""
+    from quadlens.show.compare import compare as compare_models
 
-    Options:
-        output (--output -o FILE): Also write a page (HTML) with figures.
-    """
-    from quadlens.base.atomic import check_writable, write_atomic
-    from quadlens.show.pages.compare import compare as compare_models
-
-    if output is not None:
-        check_writable(output)
     with out.step_line(PATIENCE) as step:
         comparison = compare_models(a, b).prepare(step)
-        if output is not None:
-            step("figures")
-            page = comparison.to_html().encode()
-    if output is not None:
-        write_atomic(output, page)
-        out.note(f"wrote {output}")
     out.emit(comparison.to_dict() if out.json else {}, comparison.render)

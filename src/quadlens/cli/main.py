@@ -61,7 +61,7 @@ COMMANDS = {
         "command",
         "quadlens population sweep --where p=59 --figures figures",
     ),
-    "compare": ("interventions", "compare", "quadlens compare pizza mismatched -o comparison.html"),
+    "compare": ("interventions", "compare", "quadlens compare pizza mismatched"),
     "ablate": (
         "interventions",
         "ablate",

@@ -1,4 +1,4 @@
-"""Two models side by side: answers, frequencies, lens, bounds and proofs, as tables, as JSON and as a page."""
+"""Two models side by side: answers, frequencies, lens, bounds and proofs, as tables and as JSON."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from quadlens.network.named import ModelLike
-
-# The figures of the page, drawn for each model that has them: answers of the integral, what neurons
-# read, strength.
-FIGURES = ("angles", "shared_function", "strength", "integral_logits", "gates", "irreps")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,35 +86,15 @@ class Comparison(Displayed):
                 tables[1], caption=f"the same answer to {percent(self.agreement)} of the inputs"
             )
         clusters = [self._cluster_row(k) for k in sorted({*_keys(self.a), *_keys(self.b)})]
-        measures = ("neurons", "sum waves", "exact error", "R² of angles")
-        header = ["k", *(f"{measure}, {name}" for measure in measures for name in self.names)]
+        header = ["k", *(f"{measure}, {name}" for measure in MEASURES for name in self.names)]
         if clusters:
             tables.append(Table("frequency by frequency", header, clusters, left=()))
         return tuple(tables)
 
     def _cluster_row(self, k: int) -> list[str]:
-        found = [study.once(lens_if_any) for study in self._both]
-        lenses = [
-            {cluster.k: cluster for cluster in lens.clusters} if lens else {} for lens in found
-        ]
-        rules = [study.once(bounds_if_any) for study in self._both]
-        bounds = [
-            {cluster.k: cluster for cluster in rule.bounded} if rule else {} for rule in rules
-        ]
-        neurons = [str(of_model[k].neurons) if k in of_model else NONE for of_model in lenses]
-        errors = [
-            at_most(of_model[k].relative_exact_psi.upper, 4) if k in of_model else NONE
-            for of_model in bounds
-        ]
-        angles = [
-            decimals(of_model[k].r2_angles, 4, "down") if k in of_model else NONE
-            for of_model in lenses
-        ]
-        waves = [
-            percent(of_model[k].reading.cluster.fourier["sum_waves"]) if k in of_model else NONE
-            for of_model in lenses
-        ]
-        return [str(k), *neurons, *waves, *errors, *angles]
+        """Return the cells of one frequency: each measure of the first model, then of the second."""
+        cells = [_cluster_facts(study, k) for study in self._both]
+        return [str(k), *(cell for measure in zip(*cells, strict=True) for cell in measure)]
 
     @property
     def _both(self) -> tuple[Study, Study]:
@@ -139,35 +115,9 @@ class Comparison(Displayed):
                 console.print()
             table.print(console)
 
-    def to_html(self) -> str:
-        """A page with everything inside: the tables, then the figures that apply, side by side."""
-        from quadlens.show.pages.page import template
-
-        title, pairs = " and ".join(self.names), map(self._pictures, FIGURES)
-        return template("compare.html.j2").render(
-            title=title, tables=self.tables, pairs=list(filter(None, pairs))
-        )
-
-    def _pictures(self, name: str) -> list[tuple[str, str]]:
-        """One figure of each model that has it: what it is, and the picture as an address."""
-        from quadlens.base.errors import QuadlensError
-        from quadlens.show import figures
-        from quadlens.show.figures.style import figure_bytes
-        from quadlens.show.pages.render import data_address
-
-        pictures = []
-        for study, label in zip(self._both, self.names, strict=True):
-            try:
-                drawn = getattr(figures, name)(study)
-            except QuadlensError:
-                continue
-            address = data_address(figure_bytes(drawn, "svg"), figure_bytes(drawn, "png"))
-            pictures.append((f"{name.replace('_', ' ')}: {label}", address))
-        return pictures
-
 
 def compare(a: "ModelLike", b: "ModelLike") -> Comparison:
-    """Two models side by side: answers, frequencies, lens, bounds and proofs; show it, or write its `to_html()`.
+    """Two models side by side: answers, frequencies, lens, bounds and proofs.
 
     >>> import quadlens
     >>> quadlens.compare("pizza", quadlens.edit.ablate("pizza", keep="abs"))
@@ -179,6 +129,23 @@ def compare(a: "ModelLike", b: "ModelLike") -> Comparison:
 def _keys(study: Study) -> tuple[int, ...]:
     lens = study.once(lens_if_any)
     return tuple(cluster.k for cluster in lens.clusters) if lens else study.once(keys_of)
+
+
+# Columns of the table of frequencies.
+MEASURES = ("neurons", "sum waves", "exact error", "R² of angles")
+
+
+def _cluster_facts(study: Study, k: int) -> list[str]:
+    """Return what `MEASURES` are of one frequency of a model."""
+    lens, bounds = study.once(lens_if_any), study.once(bounds_if_any)
+    reading = next((part for part in lens.clusters if part.k == k), None) if lens else None
+    rule = next((part for part in bounds.bounded if part.k == k), None) if bounds else None
+    return [
+        NONE if reading is None else str(reading.neurons),
+        NONE if reading is None else percent(reading.reading.cluster.fourier["sum_waves"]),
+        NONE if rule is None else at_most(rule.relative_exact_psi.upper, 4),
+        NONE if reading is None else decimals(reading.r2_angles, 4, "down"),
+    ]
 
 
 def _config_facts(study: Study) -> dict[str, str]:
