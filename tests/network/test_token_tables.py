@@ -13,7 +13,7 @@ from quadlens.base.errors import BadConfig, BadWeights
 from quadlens.network import Weights, evaluate, load, save
 from quadlens.network.activation import ACTIVATIONS, NONLINEARITIES
 from quadlens.network.config import Config, Softmax
-from quadlens.network.evaluate import about, all_pairs, margins
+from quadlens.network.evaluate import all_pairs, margins, model_facts
 from quadlens.network.native import to_bytes
 from quadlens.network.task import task_by_name, task_from_table
 from strategies import seeds
@@ -144,7 +144,7 @@ def test_evaluation_is_by_the_tasks_answers(model: Weights) -> None:
     assert result.pairs == p * p
     assert result.min_margin == margins(layer).min()
     assert evaluate(layer, all_pairs(p)).loss == pytest.approx(result.loss)
-    said = about(model, layer)
+    said = model_facts(model, layer)
     assert said["attention"]["kind"] in ("softmax", "mixture")
     assert said["task"] == model.config.task.name
 

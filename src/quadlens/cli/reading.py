@@ -35,7 +35,7 @@ def evaluate(
     from quadlens.base.errors import BadConfig
     from quadlens.base.numbers import significant
     from quadlens.network.bundled import resolve
-    from quadlens.network.evaluate import MAX_OPERATIONS, about
+    from quadlens.network.evaluate import MAX_OPERATIONS, model_facts
     from quadlens.network.evaluate import evaluate as evaluate_layer
     from quadlens.network.exact import agreement
     from quadlens.network.native import load_with_sha256
@@ -57,7 +57,11 @@ def evaluate(
             layer, pairs, lambda done: step(f"evaluated {done:,} of {sample or p * p:,} pairs")
         )
     config = loaded.config.to_dict()
-    value = dataclasses.asdict(result) | about(loaded, layer) | {"sha256": digest, "config": config}
+    value = (
+        dataclasses.asdict(result)
+        | model_facts(loaded, layer)
+        | {"sha256": digest, "config": config}
+    )
     value |= _weight_facts(loaded)
     if exact:
         out.note(f"computing all {p**3} logits exactly")
@@ -181,7 +185,7 @@ def explain(
     from quadlens.analysis.spectrum.anatomy import Anatomy
     from quadlens.base.errors import BadConfig
     from quadlens.network import load
-    from quadlens.network.evaluate import about
+    from quadlens.network.evaluate import model_facts
 
     if neurons is not None:
         from quadlens.analysis.explanation.frame import check_frame_path
@@ -210,7 +214,7 @@ def explain(
 
         write_neurons(explanation, neurons)
         out.note(f"wrote {neurons}: {explanation.d_mlp} neurons")
-    facts = about(anatomy.model, anatomy.layer)
+    facts = model_facts(anatomy.model, anatomy.layer)
     out.emit(
         {"model": model, **facts, **explanation.to_dict()} if out.json else {}, explanation.render
     )

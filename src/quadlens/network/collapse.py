@@ -22,7 +22,7 @@ from jaxtyping import Float
 
 from quadlens.base.errors import BadConfig, BadWeights
 from quadlens.network.config import Config
-from quadlens.network.forward import ends, sum_of
+from quadlens.network.forward import final_streams, sum_of
 from quadlens.network.norm import Norm, centred, inverse_size, normalised
 from quadlens.network.ring import FLOATS, Array, R, Ring
 from quadlens.network.tables import Before, Gated, Pairs, Sizes, Tables
@@ -169,7 +169,7 @@ class _Factors:
     weights: Weights
 
     def __call__(self, pairs: Pairs) -> tuple[Array, Array]:
-        norms, streams = self.weights.config.norms, _ends(self.weights, pairs)
+        norms, streams = self.weights.config.norms, _last_streams(self.weights, pairs)
         factors = [
             np.ones((len(pairs), 1))
             if norm is None
@@ -388,11 +388,11 @@ class _Earlier:
     W_U: Array
 
     def __call__(self, pairs: Pairs) -> tuple[Array, Array]:
-        read, _ = _ends(self.weights, pairs)
+        read, _ = _last_streams(self.weights, pairs)
         return read @ self.W_in, read @ self.W_U
 
 
-def _ends(
+def _last_streams(
     weights: Weights, pairs: Pairs
 ) -> tuple[Float[np.ndarray, "n _"], Float[np.ndarray, "n _"]]:
     """Return what the last hidden layer and the unembedding read, before their norms.
@@ -402,7 +402,9 @@ def _ends(
     """
     with np.errstate(over="ignore", invalid="ignore"):
         starts = range(0, max(1, len(pairs)), TOGETHER)
-        together = [ends(weights, pairs[start : start + TOGETHER], FLOATS) for start in starts]
+        together = [
+            final_streams(weights, pairs[start : start + TOGETHER], FLOATS) for start in starts
+        ]
     read, written = (
         np.concatenate(blocks)
         for blocks in zip(*((x.read, x.written) for x in together), strict=True)

@@ -14,7 +14,7 @@ from quadlens.base.display import Displayed
 from quadlens.base.errors import BadConfig
 from quadlens.base.schema import parse_dataclass
 from quadlens.network.activation import Activation, parse_activation
-from quadlens.network.norm import NO_NORMS, Norm, Norms
+from quadlens.network.norm import NO_NORMS, Norm, Norms, norm_shapes
 from quadlens.network.task import Task, task_by_name, task_from_json
 from quadlens.network.tensor_names import PAIR_NAMES, TASK_TABLE, layered
 
@@ -144,6 +144,10 @@ class Config(Displayed):
     """
 
     on_sequences: ClassVar[bool] = False
+    # The fields that the printed config shows.
+    _main: ClassVar[tuple[str, ...]] = (
+        "p", "d_model", "d_mlp", "n_heads", "d_head", "attention", "read_position", "activation",
+    )  # fmt: skip
 
     p: int
     d_model: int
@@ -288,11 +292,10 @@ class Config(Displayed):
             if self.softmax
             else {}
         )
-        more |= {"ln1_w": (d,), "ln1_b": (d,)} if self.norms.attention else {}
-        more |= {"ln2_w": (d,), "ln2_b": (d,)} if self.norms.mlp else {}
+        more |= norm_shapes(self.norms.attention, "ln1", d) | norm_shapes(self.norms.mlp, "ln2", d)
         before = {"W_E": (self.d_vocab, d), "W_pos": (self.n_ctx, d)}
         after = {"W_U": (d, self.d_vocab_out), "b_U": (self.d_vocab_out,)}
-        final = {"ln_final_w": (d,), "ln_final_b": (d,)} if self.norms.final else {}
+        final = norm_shapes(self.norms.final, "ln_final", d)
         if self.n_layers == 1:
             return before | block | after | more | final
         inner = {
@@ -402,19 +405,6 @@ class Config(Displayed):
             | layers
             | norms
             | {"task": self.task.words}
-        )
-
-    @property
-    def _main(self) -> tuple[str, ...]:
-        return (
-            "p",
-            "d_model",
-            "d_mlp",
-            "n_heads",
-            "d_head",
-            "attention",
-            "read_position",
-            "activation",
         )
 
     @property

@@ -81,9 +81,9 @@ class Dyadic:
     def __sub__(self, other: "Dyadic") -> "Dyadic":
         return self + other.scaled(-1.0)
 
-    def __getitem__(self, at: Any) -> "Dyadic":
+    def __getitem__(self, index: Any) -> "Dyadic":
         """Return the rows, or rows and columns, that NumPy's indexing chooses."""
-        chosen = self.integers()[at]
+        chosen = self.integers()[index]
         rows, columns = chosen.shape
         return type(self).from_entries(rows, columns, chosen.ravel().tolist(), self.shift)
 

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 
 from quadlens.base.display import Displayed
 from quadlens.base.numbers import significant
-from quadlens.network.forward import steps
+from quadlens.network.forward import block_streams
 from quadlens.network.margins import cross_entropy, leads
 from quadlens.network.ring import FLOATS
 from quadlens.network.tables import FloatTables
@@ -145,7 +145,7 @@ def margins(layer: FloatTables) -> Float[np.ndarray, "p p"]:
     return np.stack([leads(layer.logits(a), layer.task.answers[a])[0] for a in range(layer.p)])
 
 
-def about(model: Weights, layer: FloatTables) -> dict[str, Any]:
+def model_facts(model: Weights, layer: FloatTables) -> dict[str, Any]:
     """Return the facts of a model that several commands print as JSON.
 
     The keys are `n, task, modulus, activation, attention`.
@@ -190,8 +190,8 @@ def attention_ranges(model: Weights, layer: FloatTables) -> tuple[AttentionRange
     if config.softmax is None:
         every = np.ndindex(config.n_layers, config.n_heads, len(config.attention))
         return tuple(
-            AttentionRange(head, t, config.attention[t], config.attention[t], at)
-            for at, head, t in every
+            AttentionRange(head, t, config.attention[t], config.attention[t], layer_number)
+            for layer_number, head, t in every
         )
     if not layer.gated:
         return _ranges_by_layer(model)
@@ -214,15 +214,15 @@ def _ranges_by_layer(model: Weights) -> tuple[AttentionRange, ...]:
     low = np.full((config.n_layers, config.n_heads, len(config.attention)), np.inf)
     high = -low
     for a in range(p):
-        for at, step in enumerate(
-            steps(model, np.stack([np.full(p, a), np.arange(p)], axis=1), FLOATS)
+        for number, step in enumerate(
+            block_streams(model, np.stack([np.full(p, a), np.arange(p)], axis=1), FLOATS)
         ):
             for head, gates in enumerate(step.gates[config.read_position]):
                 for t, alpha in enumerate(config.attention):
                     weight = alpha + (gates[t] if t < len(gates) else np.zeros(1))
-                    low[at, head, t] = min(low[at, head, t], weight.min())
-                    high[at, head, t] = max(high[at, head, t], weight.max())
+                    low[number, head, t] = min(low[number, head, t], weight.min())
+                    high[number, head, t] = max(high[number, head, t], weight.max())
     return tuple(
-        AttentionRange(head, t, float(low[at, head, t]), float(high[at, head, t]), at)
-        for at, head, t in np.ndindex(low.shape)
+        AttentionRange(head, t, float(low[number, head, t]), float(high[number, head, t]), number)
+        for number, head, t in np.ndindex(low.shape)
     )

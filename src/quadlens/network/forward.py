@@ -24,7 +24,7 @@ Block = Mapping[str, Array]
 
 
 @dataclass(frozen=True, eq=False)
-class Step(Generic[R]):
+class BlockStreams(Generic[R]):
     """What one block reads, at every position.
 
     Attributes:
@@ -41,7 +41,7 @@ class Step(Generic[R]):
 
 
 @dataclass(frozen=True, eq=False)
-class Ends(Generic[R]):
+class FinalStreams(Generic[R]):
     """The streams at the end of a network, of each input.
 
     Attributes:
@@ -60,15 +60,15 @@ class Ends(Generic[R]):
 
 def forward(weights: "Weights", pairs: "Pairs", ring: Ring[R]) -> R:
     """Return the logits of each pair (a, b), [input, c]."""
-    return ends(weights, pairs, ring).logits
+    return final_streams(weights, pairs, ring).logits
 
 
-def ends(weights: "Weights", pairs: "Pairs", ring: Ring[R]) -> Ends[R]:
+def final_streams(weights: "Weights", pairs: "Pairs", ring: Ring[R]) -> FinalStreams[R]:
     """Run the forward pass on each pair (a, b)."""
     config = weights.config.need_pairs()
     block, p = weights.blocks[-1], config.p
     if config.has_stream:
-        *_, last = steps(weights, pairs, ring)
+        *_, last = block_streams(weights, pairs, ring)
         x: Any = last.middle[config.read_position]
         written: Any = _with_mlp(ring, config, block, x)
         W, b = weights.W_U[:, :p], weights.b_U[:p]
@@ -78,7 +78,7 @@ def ends(weights: "Weights", pairs: "Pairs", ring: Ring[R]) -> Ends[R]:
         written = ring.sigma(config.activation, read)
         W, b = weights.W_out, weights.b_out if config.bias else np.zeros(p)
     final = normalised(ring, config.norms.final, written, weights.tensors, "ln_final")
-    return Ends(x, written, _linear(ring, final, W, b))
+    return FinalStreams(x, written, _linear(ring, final, W, b))
 
 
 def _before_last(weights: "Weights", pairs: "Pairs", ring: Ring[R]) -> Any:
@@ -101,21 +101,21 @@ def _next_layer(ring: Ring[Any], norm: Norm | None, block: Block, x: Any) -> Any
     return _linear(ring, normalised(ring, norm, x, block, "ln2"), block["W_in"], block["b_in"])
 
 
-def steps(weights: "Weights", pairs: "Pairs", ring: Ring[R]) -> Iterator[Step[R]]:
+def block_streams(weights: "Weights", pairs: "Pairs", ring: Ring[R]) -> Iterator[BlockStreams[R]]:
     """Yield what each block reads for these inputs."""
-    config, n, of = weights.config, len(pairs), ring.of
+    config, n = weights.config, len(pairs)
     tokens = (pairs[:, 0], pairs[:, 1] + config.b_token_offset, np.full(n, config.equals_token))
     fed = range(len(config.attention))
     x: list[Any] = []
     for t in fed:
-        token: Any = of(weights.W_E[tokens[t]])
-        x.append(token + ring.repeated(of(weights.W_pos[t : t + 1]), n))
+        token: Any = ring.of(weights.W_E[tokens[t]])
+        x.append(token + ring.repeated(ring.of(weights.W_pos[t : t + 1]), n))
     for number, block in enumerate(weights.blocks):
         read = [normalised(ring, config.norms.attention, stream, block, "ln1") for stream in x]
         gates = [_gates(ring, config, block, read, q) for q in fed] if config.softmax else []
         brought = [_brought(ring, config, block, read, gates[q] if gates else []) for q in fed]
         middle = [stream + more for stream, more in zip(x, brought, strict=True)]
-        yield Step(read, gates, middle)
+        yield BlockStreams(read, gates, middle)
         if number + 1 < config.n_layers:
             x = [_with_mlp(ring, config, block, stream) for stream in middle]
 

@@ -7,9 +7,9 @@ from jaxtyping import Float, Int
 
 from quadlens.network.activation import NONLINEARITIES
 from quadlens.network.config import Config
-from quadlens.network.forward import Step, steps
-from quadlens.network.ring import FLOATS
-from quadlens.network.weights import Array, Pairs, Weights
+from quadlens.network.forward import BlockStreams, block_streams
+from quadlens.network.ring import FLOATS, Array
+from quadlens.network.weights import Pairs, Weights
 
 Streams = Float[np.ndarray, "n positions d_model"]
 
@@ -19,7 +19,7 @@ def token_gradients(
 ) -> tuple[Float[np.ndarray, "n d_model"], Float[np.ndarray, "n d_model"]]:
     """Return ∂logit(a,b,c)/∂E_a and ∂logit(a,b,c)/∂E_b of each input."""
     config = weights.config
-    seen = list(steps(weights, pairs, FLOATS))
+    seen = list(block_streams(weights, pairs, FLOATS))
     g = np.zeros((len(pairs), len(config.attention), config.d_model))
     g[:, config.read_position] = weights.W_U.T[c]
     for block, step in zip(weights.blocks[::-1], seen[::-1], strict=True):
@@ -54,7 +54,7 @@ def one_hot_gradients(
 
 
 def _back_through_attention(
-    config: Config, block: Mapping[str, Array], step: Step[Array], g: Streams
+    config: Config, block: Mapping[str, Array], step: BlockStreams[Array], g: Streams
 ) -> Streams:
     """Return the gradient before attention, from the gradient after it.
 
@@ -85,7 +85,7 @@ def _back_through_attention(
 
 
 def _shares(
-    config: Config, step: Step[Array], n: int
+    config: Config, step: BlockStreams[Array], n: int
 ) -> Float[np.ndarray, "n heads positions positions"]:
     """Return softmax, [input, head, from, to]; 0 where a position is not seen."""
     positions = len(config.attention)

@@ -146,8 +146,10 @@ def turned(recipe: Recipe, neurons: Neurons, times: int) -> Float[np.ndarray, "t
 
     cos(k w x + φ) = cos φ cos(k w x) - sin φ sin(k w x).
     """
-    own, phase = np.array(recipe.keys)[:, None] == neurons.key, times * neurons.phi
-    return np.stack([own * np.cos(phase), own * -np.sin(phase)], axis=1).reshape(-1, len(phase))
+    is_key, phase = np.array(recipe.keys)[:, None] == neurons.key, times * neurons.phi
+    return np.stack([is_key * np.cos(phase), is_key * -np.sin(phase)], axis=1).reshape(
+        -1, len(phase)
+    )
 
 
 def build_mlp(recipe: Recipe) -> Weights:

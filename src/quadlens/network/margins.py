@@ -20,13 +20,13 @@ def leads(
     >>> leads(np.array([[10**30, 1, 10**30 - 1]], dtype=object), np.array([0]))[0]
     array([1], dtype=object)
     """
-    others, at = logits.copy(), np.asarray(answer)[..., None]
-    np.put_along_axis(others, at, -np.inf, axis=-1)
-    rival = others.argmax(axis=-1)
-    lead = np.take_along_axis(logits, at, axis=-1) - np.take_along_axis(
-        others, rival[..., None], axis=-1
+    others, index = logits.copy(), np.asarray(answer)[..., None]
+    np.put_along_axis(others, index, -np.inf, axis=-1)
+    competitor = others.argmax(axis=-1)
+    lead = np.take_along_axis(logits, index, axis=-1) - np.take_along_axis(
+        others, competitor[..., None], axis=-1
     )
-    return lead[..., 0], rival
+    return lead[..., 0], competitor
 
 
 def leads_of_set(
@@ -48,5 +48,5 @@ def cross_entropy(
 ) -> Float[np.ndarray, "*inputs"]:
     """Return -log softmax of the right answer, for every input."""
     top = logits.max(axis=-1)
-    of_right = np.take_along_axis(logits, right[..., None], axis=-1)[..., 0]
-    return np.log(np.exp(logits - top[..., None]).sum(axis=-1)) + top - of_right
+    right_logit = np.take_along_axis(logits, right[..., None], axis=-1)[..., 0]
+    return np.log(np.exp(logits - top[..., None]).sum(axis=-1)) + top - right_logit

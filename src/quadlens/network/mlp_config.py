@@ -8,7 +8,7 @@ from quadlens.base.errors import BadConfig
 from quadlens.base.schema import parse_dataclass
 from quadlens.network.activation import Activation
 from quadlens.network.config import MAX_HIDDEN, Config, Hidden
-from quadlens.network.norm import NO_NORMS, Norms
+from quadlens.network.norm import NO_NORMS, Norms, norm_shapes
 
 
 @dataclass(frozen=True, repr=False)
@@ -21,6 +21,8 @@ class MLPConfig(Config):
         x_l = σ_l(norm_l(x_(l-1)) W_in + b_in)
         logits = norm(x) W_out + b_out
     """
+
+    _main = ("p", "d_mlp", "activation")
 
     @property
     def has_stream(self) -> bool:
@@ -87,17 +89,9 @@ class MLPConfig(Config):
         shapes: dict[str, tuple[int, ...]] = {"W_a": (p, widths[0]), "W_b": (p, widths[0])}
         shapes |= {"b_in": (widths[0],)} if self.bias else {}
         for number, (before, width) in enumerate(pairwise(widths), 1):
-            shapes |= {
-                f"{number}.{name}": (before,)
-                for name in ("ln2_w", "ln2_b")
-                if norms[number] is not None
-            }
+            shapes |= norm_shapes(norms[number], f"{number}.ln2", before)
             shapes |= {f"{number}.W_in": (before, width), f"{number}.b_in": (width,)}
-        shapes |= {
-            name: (self.d_mlp,)
-            for name in ("ln_final_w", "ln_final_b")
-            if self.norms.final is not None
-        }
+        shapes |= norm_shapes(self.norms.final, "ln_final", self.d_mlp)
         return shapes | {"W_out": (self.d_mlp, p)} | ({"b_out": (p,)} if self.bias else {})
 
     @property
@@ -130,10 +124,6 @@ class MLPConfig(Config):
             return Config.mlp(**vars(keys))
         except BadConfig as error:
             raise BadConfig(f"{where}: {error}") from None
-
-    @property
-    def _main(self) -> tuple[str, ...]:
-        return ("p", "d_mlp", "activation")
 
 
 @dataclass(frozen=True)

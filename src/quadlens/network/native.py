@@ -22,22 +22,22 @@ METADATA_KEY = "quadlens"
 FORMAT_VERSION = 1
 HEADER_KEYS = {"format", "config", "checksum"}
 MAX_FILE_BYTES = 1 << 32
-# Names of tensors in one message.
-TOLD = 6
+# Most names of tensors in one message.
+MAX_NAMES = 6
 # The JSON at the start of a safetensors file: some 100 bytes per tensor, and a config.
 MAX_HEADER_BYTES = 1 << 22
 _IMPORT_HINT = "read other people's checkpoints with: quadlens import -o MODEL.safetensors"
 
 
-def told_names(what: str, names: Sequence[str]) -> str:
+def tensor_list(what: str, names: Sequence[str]) -> str:
     """Return the names of tensors as a message prints them.
 
-    >>> told_names("missing", ["embed.W_E"]), told_names("unknown", [])
+    >>> tensor_list("missing", ["embed.W_E"]), tensor_list("unknown", [])
     ('missing tensors: embed.W_E', 'no unknown tensors')
     """
-    more = f" and {len(names) - TOLD} more" if len(names) > TOLD else ""
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
     return (
-        f"{what} tensors: {', '.join(name[:80] for name in names[:TOLD])}{more}"
+        f"{what} tensors: {', '.join(name[:80] for name in names[:MAX_NAMES])}{more}"
         if names
         else f"no {what} tensors"
     )
@@ -170,7 +170,7 @@ def _named(config: Config | SequenceConfig, tensors: dict[str, np.ndarray], wher
     unknown = sorted(set(tensors) - set(names.values()))
     if missing or unknown:
         raise BadFile(
-            f"{where}: {told_names('missing', missing)}, {told_names('unknown', unknown)}"
+            f"{where}: {tensor_list('missing', missing)}, {tensor_list('unknown', unknown)}"
         )
     arrays = {short: tensors[long] for short, long in names.items() if long in tensors}
     try:

@@ -99,6 +99,11 @@ class Norms:
 NO_NORMS = Norms()
 
 
+def norm_shapes(norm: Norm | None, name: str, width: int) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of a norm's weight `name_w` and bias `name_b`; none without a norm."""
+    return {f"{name}_w": (width,), f"{name}_b": (width,)} if norm is not None else {}
+
+
 def normalised(
     ring: Ring[Any], norm: Norm | None, x: Any, tensors: Mapping[str, Array], name: str
 ) -> Any:

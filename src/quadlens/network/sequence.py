@@ -11,7 +11,7 @@ from quadlens.base.arguments import above_zero, check_fields
 from quadlens.base.display import Displayed
 from quadlens.base.errors import BadConfig
 from quadlens.base.schema import parse_dataclass
-from quadlens.network.norm import Norms
+from quadlens.network.norm import Norms, norm_shapes
 from quadlens.network.tensor_names import SEQUENCE_NAMES
 
 SequenceActivation = Literal["relu", "gelu", "gelu_tanh", "silu"]
@@ -181,7 +181,7 @@ class SequenceConfig(Displayed):
         d, h, t, norms = self.d_model, self.n_heads, self.n_ctx, self.norms
         m, q, v = self.d_mlp, self.d_head, self.d_value
         shapes: dict[str, tuple[int, ...]] = {"W_E": (self.d_vocab, d), "W_pos": (t, d)}
-        shapes |= {"ln1_w": (d,), "ln1_b": (d,)} if norms.attention else {}
+        shapes |= norm_shapes(norms.attention, "ln1", d)
         shapes |= {"W_Q": (h, d, q), "b_Q": (h, q), "W_K": (h, d, q), "b_K": (h, q)}
         shapes |= {"q_norm_w": (q,), "k_norm_w": (q,)} if norms.query_key else {}
         shapes |= {
@@ -194,10 +194,10 @@ class SequenceConfig(Displayed):
         shapes |= {"rope_cos": (t, q // 2), "rope_sin": (t, q // 2)} if self.rope else {}
         shapes |= {"mask": (h, t, t)} if self.mask == "tensor" else {}
         if m:
-            shapes |= {"ln2_w": (d,), "ln2_b": (d,)} if norms.mlp else {}
+            shapes |= norm_shapes(norms.mlp, "ln2", d)
             shapes |= {"W_gate": (d, m), "b_gate": (m,)} if self.gated else {}
             shapes |= {"W_in": (d, m), "b_in": (m,), "W_out": (m, d), "b_out": (d,)}
-        shapes |= {"ln_final_w": (d,), "ln_final_b": (d,)} if norms.final else {}
+        shapes |= norm_shapes(norms.final, "ln_final", d)
         return shapes | {"W_U": (d, self.d_vocab_out), "b_U": (self.d_vocab_out,)}
 
     @property

@@ -83,7 +83,7 @@ def attended(
     weights: Weights, tokens: Int[np.ndarray, "n t"], query: int, enclosed: bool = False
 ) -> tuple[Numbers, list[Numbers]]:
     """Return the residual stream at `query` with b_O, and what each head adds to it."""
-    config, of = sequence_config(weights), partial(balls if enclosed else tensor, weights)
+    config, get = sequence_config(weights), partial(balls if enclosed else tensor, weights)
     # A task may feed what no step reads, as the last digit of an answer, beyond the network's last
     # position.
     x, n, q, k = parts(weights, tokens[:, : config.n_ctx], enclosed)
@@ -91,12 +91,12 @@ def attended(
     for h in range(config.n_heads):
         keys_at = seen(weights, query, h)
         score = (q[:, None, query, h] * k[:, keys_at, h]).sum(axis=2) / config.divisor
-        score = score + of("score_bias")[h, query, keys_at]
+        score = score + get("score_bias")[h, query, keys_at]
         weight = np.exp(score if enclosed else score - score.max(axis=1, keepdims=True))
         weight = weight / weight.sum(axis=1, keepdims=True)
-        value = n[:, keys_at] @ of("W_V")[h] + of("b_V")[h]
-        written.append((weight[:, :, None] * value).sum(axis=1) @ of("W_O")[h])
-    return x[:, query] + of("b_O"), written
+        value = n[:, keys_at] @ get("W_V")[h] + get("b_V")[h]
+        written.append((weight[:, :, None] * value).sum(axis=1) @ get("W_O")[h])
+    return x[:, query] + get("b_O"), written
 
 
 def written_by_heads(weights: Weights, n: Numbers) -> list[Numbers]:
@@ -110,19 +110,19 @@ def after_attention(weights: Weights, out: Numbers) -> Numbers:
 
     The streams are [input, d_model], of floats or of balls.
     """
-    config, of = (
+    config, get = (
         sequence_config(weights),
         partial(balls if out.dtype == object else tensor, weights),
     )
     if config.d_mlp:
-        n = _norm(config, "mlp", "ln2", out, of)
-        hidden = n @ of("W_in") + of("b_in")
+        n = _norm(config, "mlp", "ln2", out, get)
+        hidden = n @ get("W_in") + get("b_in")
         if config.gated:
-            hidden = activated(config, n @ of("W_gate") + of("b_gate")) * hidden
+            hidden = activated(config, n @ get("W_gate") + get("b_gate")) * hidden
         else:
             hidden = activated(config, hidden)
-        out = out + hidden @ of("W_out") + of("b_out")
-    return _norm(config, "final", "ln_final", out, of) @ of("W_U") + of("b_U")
+        out = out + hidden @ get("W_out") + get("b_out")
+    return _norm(config, "final", "ln_final", out, get) @ get("W_U") + get("b_U")
 
 
 def parts(
@@ -132,10 +132,10 @@ def parts(
 
     Each is [input, position, …], before attention.
     """
-    config, of = sequence_config(weights), partial(balls if enclosed else tensor, weights)
-    x = of("W_E")[tokens] + of("W_pos")[: tokens.shape[1]]
-    n = _norm(config, "attention", "ln1", x, of)
-    return x, n, _rotated(config, n, "Q", of), _rotated(config, n, "K", of)
+    config, get = sequence_config(weights), partial(balls if enclosed else tensor, weights)
+    x = get("W_E")[tokens] + get("W_pos")[: tokens.shape[1]]
+    n = _norm(config, "attention", "ln1", x, get)
+    return x, n, _rotated(config, n, "Q", get), _rotated(config, n, "K", get)
 
 
 def activated(config: SequenceConfig, x: Numbers) -> Numbers:
@@ -162,23 +162,23 @@ def normalised(norm: Norm | None, x: Numbers, w: Numbers, b: Numbers | float) ->
 
 
 def _norm(
-    config: SequenceConfig, place: str, name: str, x: Numbers, of: Callable[[str], Numbers]
+    config: SequenceConfig, place: str, name: str, x: Numbers, get: Callable[[str], Numbers]
 ) -> Numbers:
     norm = getattr(config.norms, place)
-    return x if norm is None else normalised(norm, x, of(f"{name}_w"), of(f"{name}_b"))
+    return x if norm is None else normalised(norm, x, get(f"{name}_w"), get(f"{name}_b"))
 
 
 def _rotated(
-    config: SequenceConfig, n: Numbers, name: str, of: Callable[[str], Numbers]
+    config: SequenceConfig, n: Numbers, name: str, get: Callable[[str], Numbers]
 ) -> Numbers:
     """Return queries (`Q`) or keys (`K`), [input, position, head, width].
 
     They are normalised and rotated as the network does.
     """
-    W, b = of(f"W_{name}"), of(f"b_{name}")
+    W, b = get(f"W_{name}"), get(f"b_{name}")
     vectors: Any = np.stack([n @ W[h] + b[h] for h in range(config.n_heads)], axis=2)
     if config.norms.query_key is not None:
-        vectors = normalised(config.norms.query_key, vectors, of(f"{name.lower()}_norm_w"), 0.0)
+        vectors = normalised(config.norms.query_key, vectors, get(f"{name.lower()}_norm_w"), 0.0)
     if config.rope is None:
         return vectors
     half, turned = config.d_head // 2, np.empty_like(vectors)
@@ -187,7 +187,7 @@ def _rotated(
         if config.rope == "halves"
         else (slice(0, None, 2), slice(1, None, 2))
     )
-    cos, sin = (of(f"rope_{wave}")[: n.shape[1], None] for wave in ("cos", "sin"))
+    cos, sin = (get(f"rope_{wave}")[: n.shape[1], None] for wave in ("cos", "sin"))
     u, v = vectors[..., first], vectors[..., second]
     turned[..., first], turned[..., second] = u * cos - v * sin, u * sin + v * cos
     return turned

@@ -237,10 +237,10 @@ def cumsum_sign(spec: TaskSpec, numbers: int, config: SequenceConfig) -> Automat
 
     The sign is 0 below zero, 1 at zero and 2 above; the state is the sum so far.
     """
-    most = spec.largest
+    largest = spec.largest
     if (
-        most is None
-        or most < 1
+        largest is None
+        or largest < 1
         or spec.template
         or spec.digits
         or spec.stop
@@ -250,9 +250,9 @@ def cumsum_sign(spec: TaskSpec, numbers: int, config: SequenceConfig) -> Automat
             f"task {spec.name!r}: expected `largest`, the largest number, of at least 1, and "
             "nothing else"
         )
-    letter = np.arange(2 * most + 1)
-    sums = [np.arange(2 * most * i + 1)[:, None] + letter for i in range(numbers)]
-    right = [np.sign(table - most * (i + 1)) + 1 for i, table in enumerate(sums)]
+    letter = np.arange(2 * largest + 1)
+    sums = [np.arange(2 * largest * i + 1)[:, None] + letter for i in range(numbers)]
+    right = [np.sign(table - largest * (i + 1)) + 1 for i, table in enumerate(sums)]
     fed = [Fed(i, _rows(np.tile(letter, (len(table), 1)))) for i, table in enumerate(sums)]
     steps = tuple(Step(i, i, _rows(table)) for i, table in enumerate(right))
     return Automaton(tuple(map(_rows, sums)), tuple(fed), steps, ((0,), (1,), (2,)))
@@ -313,7 +313,7 @@ def _checked(name: str, automaton: Automaton, config: SequenceConfig) -> Sequenc
                 f"{states[letter]}"
             )
 
-    def of(letter: int, rows: tuple[tuple[int, ...], ...], below: int) -> Table:
+    def letter_table(letter: int, rows: tuple[tuple[int, ...], ...], below: int) -> Table:
         if not 0 <= letter < len(after):
             raise BadConfig(f"task {name!r}: letter {letter}; expected 0 … {len(after) - 1}")
         table = _table(name, rows, below)
@@ -326,7 +326,7 @@ def _checked(name: str, automaton: Automaton, config: SequenceConfig) -> Sequenc
     positions: list[int | tuple[int, Table]] = []
     for fed in automaton.positions:
         if isinstance(fed, Fed):
-            positions.append((fed.letter, of(fed.letter, fed.tokens, config.d_vocab)))
+            positions.append((fed.letter, letter_table(fed.letter, fed.tokens, config.d_vocab)))
         elif 0 <= fed < config.d_vocab:
             positions.append(fed)
         else:
@@ -340,7 +340,7 @@ def _checked(name: str, automaton: Automaton, config: SequenceConfig) -> Sequenc
             )
         row[list(tokens)] = True
     steps = tuple(
-        (step.query, step.letter, of(step.letter, step.right, len(answers)))
+        (step.query, step.letter, letter_table(step.letter, step.right, len(answers)))
         for step in automaton.steps
     )
     for query, _, _ in steps:

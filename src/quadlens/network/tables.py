@@ -32,13 +32,12 @@ from quadlens.base.display import Displayed
 from quadlens.base.errors import BadConfig, BadWeights
 from quadlens.network.activation import Activation, apply_activation
 from quadlens.network.config import Softmax
-from quadlens.network.ring import Heads, R
+from quadlens.network.ring import Array, Heads, R
 from quadlens.network.task import Task, task_by_name
 
 # What earlier blocks bring is kept for all inputs while that is no more than this many floats.
 KEPT_FLOATS = 1 << 24
 
-Array = Float[np.ndarray, "..."]
 Pairs = Int[np.ndarray, "n 2"]
 Before = Callable[[Pairs], tuple[Array, Array]]
 
@@ -66,12 +65,12 @@ class Sizes:
     """The factors and constants of norms; see the module's formulas.
 
     Attributes:
-        of: Pairs (a, b) to (r, f), each one number per pair; 1 where there is no norm.
+        factors: Pairs (a, b) to (r, f), each one number per pair; 1 where there is no norm.
         bias: What pre-activations get after r.
         constant: What logits get after f.
     """
 
-    of: Callable[[Pairs], tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]]
+    factors: Callable[[Pairs], tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]]
     bias: Float[np.ndarray, " d_mlp"]
     constant: Float[np.ndarray, " p"]
 
@@ -227,7 +226,7 @@ class Tables(Displayed, Generic[R]):
         """The factors r(a,b) and f(a,b) of the norms over all inputs; all 1 where there is none."""
         if self.sizes is None:
             return np.ones((2, self.p, self.p))
-        return np.stack([self.sizes.of(self._with_all_b(a)) for a in range(self.p)], axis=1)
+        return np.stack([self.sizes.factors(self._with_all_b(a)) for a in range(self.p)], axis=1)
 
     def with_mean_gates(self: "Tables[Array]") -> "Tables[Array]":
         """Return the model in which every gate has its mean over all inputs.
@@ -325,7 +324,7 @@ class Tables(Displayed, Generic[R]):
         pre, skip = self._of_pairs(pairs)
         if self.sizes is None:
             return apply_activation(self.activation, pre) @ self.W_L.T + skip
-        r, f = (x[:, None] for x in self.sizes.of(pairs))
+        r, f = (x[:, None] for x in self.sizes.factors(pairs))
         hidden = apply_activation(self.activation, r * pre + self.sizes.bias)
         return f * (hidden @ self.W_L.T + skip) + self.sizes.constant
 

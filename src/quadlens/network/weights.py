@@ -12,13 +12,13 @@ from jaxtyping import Float, Int
 from quadlens.base.display import Displayed
 from quadlens.base.errors import BadWeights, WrongArgument, kind_of
 from quadlens.network.config import Config
+from quadlens.network.ring import Array
 from quadlens.network.sequence import SequenceConfig
 from quadlens.network.tables import Tables
 from quadlens.network.task import Task
 from quadlens.network.tensor_names import OUTER, own_name
 
 Pairs = Int[np.ndarray, "n 2"]
-Array = Float[np.ndarray, "..."]
 
 
 class Weights(Displayed):

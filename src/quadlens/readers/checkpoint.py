@@ -19,7 +19,7 @@ from quadlens.network.native import (
     METADATA_KEY,
     file_kind,
     parse_safetensors,
-    told_names,
+    tensor_list,
 )
 from quadlens.network.tensor_names import OUTER, layered, own_name
 from quadlens.readers.pickle_machine import PickleMachine, StandIn
@@ -128,8 +128,8 @@ def take(
         raise BadFile(f"{checkpoint.source}: {NO_LAYER_NORM}")
     if missing or unknown:
         raise BadFile(
-            f"{checkpoint.source}: {told_names('missing', missing)}, "
-            f"{told_names('unknown', unknown)}"
+            f"{checkpoint.source}: {tensor_list('missing', missing)}, "
+            f"{tensor_list('unknown', unknown)}"
         )
     taken = {
         short: checkpoint.tensors[long]

@@ -17,7 +17,7 @@ import numpy as np
 from quadlens.base.errors import BadConfig, BadFile, QuadlensError
 from quadlens.network.activation import Activation
 from quadlens.network.config import Config, Hidden
-from quadlens.network.native import told_names
+from quadlens.network.native import tensor_list
 from quadlens.network.weights import Weights
 from quadlens.readers.checkpoint import Checkpoint, Tensors, check_ranks, take
 from quadlens.readers.facts import Claim, Missing, known_activation
@@ -275,7 +275,7 @@ def mapped_parts(
     def tensor(name: str) -> Any:
         key = next((key for key in (name, f"{name}.weight") if key in state), None)
         if key is None:
-            words = f"{source} has no {name[:80]}; {told_names('its', sorted(state))}"
+            words = f"{source} has no {name[:80]}; {tensor_list('its', sorted(state))}"
             raise BadFile(words, settings=("map",))
         used.add(key)
         if state[key].dtype.kind != "f":

@@ -13,7 +13,7 @@ from quadlens.base.display import Displayed
 from quadlens.base.numbers import NONE, at_least, at_most, cost, decimals, listed, margin, percent
 from quadlens.base.schema import plain
 from quadlens.base.table import Table
-from quadlens.network.evaluate import about
+from quadlens.network.evaluate import model_facts
 from quadlens.network.study import Study, study_of
 from quadlens.proofs.pairs.certificate import summary
 from quadlens.proofs.pairs.of_study import made_proofs
@@ -219,7 +219,7 @@ def _everything(study: Study) -> dict[str, Any]:
     lens = study.once(lens_if_any)
     return {
         "name": study.name,
-        **about(study.model, layer_of(study)),
+        **model_facts(study.model, layer_of(study)),
         **asdict(study.once(evaluation_of)),
         **study.once(explanation_of).to_dict(),
         "lens": lens.to_dict() if lens else None,

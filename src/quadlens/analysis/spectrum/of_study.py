@@ -8,7 +8,7 @@ from jaxtyping import Float
 from quadlens.analysis.spectrum.anatomy import Anatomy
 from quadlens.base.arguments import check_argument
 from quadlens.base.errors import BadConfig
-from quadlens.network.evaluate import MAX_OPERATIONS, Evaluation, about, evaluate, margins
+from quadlens.network.evaluate import MAX_OPERATIONS, Evaluation, evaluate, margins, model_facts
 from quadlens.network.study import Study, by_kind
 from quadlens.network.tables import FloatTables
 
@@ -93,7 +93,7 @@ def keys_of(study: Study) -> tuple[int, ...]:
 
 def facts_of(study: Study) -> dict[str, Any]:
     """What the JSON of several commands says of a network beside its config."""
-    return by_kind(study, pairs=lambda: about(study.model, layer_of(study)), sequences=dict)()
+    return by_kind(study, pairs=lambda: model_facts(study.model, layer_of(study)), sequences=dict)()
 
 
 def check_size(study: Study, what: str) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.base.errors import BadConfig, BadFile, QuadlensError
-from quadlens.network.native import told_names
+from quadlens.network.native import tensor_list
 from quadlens.network.sequence import SequenceConfig, TaskSpec
 from quadlens.network.weights import Weights
 from quadlens.readers.checkpoint import Checkpoint
@@ -102,7 +102,7 @@ class Parts:
     def finish(self) -> None:
         """Refuse what nothing was made of."""
         if self._left:
-            raise BadFile(f"{self.source}: {told_names('unknown', sorted(self._left))}")
+            raise BadFile(f"{self.source}: {tensor_list('unknown', sorted(self._left))}")
 
 
 class Settings:
