@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from noise_terms import MATRICES, all_logits
-from quadlens.analysis.parameterisation.groups import Group, angles, logit_r2
+from quadlens.analysis.parameterisation.groups import FrequencyGroup, angles, logit_r2
 from quadlens.analysis.parameterisation.network import Parameterised, parameterise
 from quadlens.analysis.spectrum.anatomy import Anatomy
 from quadlens.base.numbers import at_least, fit
@@ -82,7 +82,7 @@ def ladder(anatomy: Anatomy, small: Parameterised) -> Iterable[Rung]:
         yield rung(name, counted(anatomy.model, small, exact), mixed.collapse(), anatomy.layer)
 
 
-def formula(tables: FloatTables, groups: Sequence[Group]) -> FloatTables:
+def formula(tables: FloatTables, groups: Sequence[FrequencyGroup]) -> FloatTables:
     """Make tables of the formulas of `parameterisation.groups`, without planes and skip.
 
     The task is addition.

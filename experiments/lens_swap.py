@@ -21,7 +21,7 @@ from jaxtyping import Float
 
 from quadlens.analysis.infinite_width.inputs import Inputs, inputs_of
 from quadlens.analysis.infinite_width.integral import tabulated_rule
-from quadlens.analysis.infinite_width.parts import Parts, share_right, take_apart
+from quadlens.analysis.infinite_width.parts import LensParts, share_right, lens_parts
 from quadlens.analysis.spectrum.of_study import layer_of
 from quadlens.base.errors import QuadlensError
 from quadlens.base.table import Table
@@ -69,7 +69,7 @@ def swap_activations(
 ) -> tuple[Swap, ...]:
     """Predict each function's accuracy from the integral and measure it; weights stay."""
     inputs = inputs_of(layer)
-    parts = take_apart(inputs)
+    parts = lens_parts(inputs)
     skip = inputs.logits - inputs.sigma.apply(inputs.pre) @ inputs.W_L.T
     return tuple(
         Swap(name, _predicted(parts, sigma), _accuracy(inputs, skip, sigma))
@@ -87,7 +87,7 @@ def swap_table(swaps: tuple[Swap, ...]) -> Table:
     return Table("Another activation after training", header, rows, left=(0,))
 
 
-def _predicted(parts: Parts, sigma: Callable[[Any], Any]) -> float:
+def _predicted(parts: LensParts, sigma: Callable[[Any], Any]) -> float:
     rules = (tabulated_rule(x.cluster, x.shared, x.rule.activation, sigma) for x in parts.readings)
     return share_right(parts.values(parts.at_keys(rule.integral for rule in rules)))
 

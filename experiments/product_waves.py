@@ -7,7 +7,7 @@ import numpy as np
 
 from quadlens.analysis.infinite_width import lens
 from quadlens.analysis.infinite_width.inputs import Inputs, inputs_of
-from quadlens.analysis.infinite_width.parts import Parts
+from quadlens.analysis.infinite_width.parts import LensParts
 from quadlens.analysis.logits.algorithm import distance_irrelevance, published_triples
 from quadlens.network.activation import Activation, apply_activation
 from quadlens.network.tables import FloatTables
@@ -68,7 +68,7 @@ def plane_of(inputs: Inputs) -> Plane:
     return Plane(inputs.n, inputs.sigma.name, inputs.pre, inputs.W_L, skip)
 
 
-def product_part(plane: Plane, parts: Parts) -> np.ndarray:
+def product_part(plane: Plane, parts: LensParts) -> np.ndarray:
     """Compute the waves e^{iw(±ka ± kb)} of every neuron in a cluster of frequency k.
 
     The array is [a, b, neuron], 0 for neurons in no cluster.
@@ -89,7 +89,7 @@ def product_part(plane: Plane, parts: Parts) -> np.ndarray:
     return found
 
 
-def shared_products(parts: Parts) -> tuple[complex, complex]:
+def shared_products(parts: LensParts) -> tuple[complex, complex]:
     """Average over clusters the coefficients of product waves in g over that of the sum waves.
 
     They are those of e^{i(x_a + x_b)} and of e^{i(x_a - x_b)}.
@@ -105,7 +105,7 @@ def shared_products(parts: Parts) -> tuple[complex, complex]:
     return complex(both[0]), complex(both[1])
 
 
-def added_products(plane: Plane, parts: Parts, both: tuple[complex, complex]) -> np.ndarray:
+def added_products(plane: Plane, parts: LensParts, both: tuple[complex, complex]) -> np.ndarray:
     """Compute ρ_i Re(f e^{i(x_a + x_b + 2φ_i)} + f' e^{i(x_a - x_b)}) of neurons in clusters.
 
     Here x_a = kwa.
@@ -122,7 +122,7 @@ def added_products(plane: Plane, parts: Parts, both: tuple[complex, complex]) ->
     return found
 
 
-def wave_symmetricity(plane: Plane, parts: Parts) -> float:
+def wave_symmetricity(plane: Plane, parts: LensParts) -> float:
     """Average the cosine between the gradients of logit(a,b,c) by a's and by b's key waves.
 
     The mean is over Zhong et al.'s triples.

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import quadlens
 from network.test_deep import config_of, random_deep
-from quadlens.analysis.logits import take_apart
+from quadlens.analysis.logits import logit_parts
 from quadlens.analysis.logits.algorithm import (
     AlgorithmMeasures,
     algorithm_measures,
@@ -169,7 +169,7 @@ def test_triples() -> None:
 def test_a_hand_built_pizza_has_the_measures_of_a_pizza(build: Any) -> None:
     model = build(Recipe(59, (3, 5, 7), 300))
     collapsed = model.collapse()
-    parts = take_apart(collapsed, (3, 5, 7))
+    parts = logit_parts(collapsed, (3, 5, 7))
     measures = algorithm_measures(model, parts.correct_logit, np.random.default_rng(0))
     assert measures.gradient_symmetricity_in_span == pytest.approx(1, abs=1e-6)
     assert measures.distance_irrelevance is not None

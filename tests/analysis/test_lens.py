@@ -16,7 +16,7 @@ from lens_swap import swap_activations
 from places import ROOT
 from quadlens.analysis.infinite_width import Lens, lens
 from quadlens.analysis.infinite_width.inputs import inputs_of
-from quadlens.analysis.infinite_width.parts import take_apart
+from quadlens.analysis.infinite_width.parts import lens_parts
 from quadlens.base.errors import BadConfig
 from quadlens.network.activation import NONLINEARITIES, Activation
 from quadlens.network.tables import FloatTables, Tables
@@ -144,7 +144,7 @@ def test_the_integral_is_the_mean_over_rotations(bundled: Lens) -> None:
 def test_waves_of_all_degrees_are_the_pre_activations() -> None:
     """For a model of one frequency the charges at θ = kwb are the pre-activations themselves."""
     inputs = inputs_of(pizza(11, (2,), 60, bias=0.3))
-    reading = take_apart(inputs).readings[0]
+    reading = lens_parts(inputs).readings[0]
     np.testing.assert_allclose(reading.finite_waves, reading.finite, atol=1e-9)
 
 

@@ -14,11 +14,11 @@ from quadlens.analysis.logits import (
     closed_forms,
     cos_u,
     identity_component,
-    take_apart,
+    logit_parts,
     weak_spots,
 )
 from quadlens.analysis.logits.closed_form import cos_2u, judge_closed_form, regress
-from quadlens.analysis.logits.parts import Part
+from quadlens.analysis.logits.parts import LogitPart
 from quadlens.network import Recipe, Tables, Weights, build_mlp, build_transformer
 from quadlens.network.tables import FloatTables
 from quadlens.network.task import task_by_name
@@ -69,10 +69,10 @@ def test_parts_by_explicit_tensors(model: Weights, data: st.DataObject) -> None:
     collapsed = model.collapse()
     p = collapsed.p
     keys = tuple(sorted(data.draw(st.sets(st.integers(1, (p - 1) // 2), max_size=3))))
-    parts, explicit = take_apart(collapsed, keys), tensors(collapsed)
+    parts, explicit = logit_parts(collapsed, keys), tensors(collapsed)
     scale = 1e-9 * (1e-300 + max(np.abs(Y).max() for Y in explicit.values()))
     for name, Y in explicit.items():
-        part: Part = getattr(parts, name)
+        part: LogitPart = getattr(parts, name)
         assert part.variance == pytest.approx(Y.var(), rel=1e-8, abs=scale**2)
         for row, k in enumerate(keys):
             waves = Y * factor(p, k, "clock")
@@ -95,7 +95,7 @@ def test_regressions_by_least_squares_on_all_logits(model: Weights, data: st.Dat
     collapsed = model.collapse()
     p = collapsed.p
     keys = tuple(sorted(data.draw(st.sets(st.integers(1, (p - 1) // 2), min_size=1, max_size=2))))
-    parts, explicit = take_apart(collapsed, keys), tensors(collapsed)
+    parts, explicit = logit_parts(collapsed, keys), tensors(collapsed)
     table = clock_pizza(parts)
     for name in ("all_logits", "abs_component", "mlp_output"):
         Y, row = explicit[name], getattr(table, name)
@@ -136,7 +136,7 @@ def test_the_identity_part_is_separable_and_its_2d_fourier_form_is_right(model: 
         )
         assert np.allclose(rebuilt, half.matrix, atol=10 * p * size)
     fitted = regress(
-        take_apart(collapsed, keys).identity_component, [cos_2u(p, keys)]
+        logit_parts(collapsed, keys).identity_component, [cos_2u(p, keys)]
     ).coefficients[0, 0]
     assert identity.D[0] == pytest.approx(fitted, abs=10 * size)
 
@@ -144,7 +144,7 @@ def test_the_identity_part_is_separable_and_its_2d_fourier_form_is_right(model: 
 @pytest.mark.parametrize(("p", "keys"), [(11, (1, 4)), (13, (2, 3)), (9, (3,)), (3, (1,))])
 def test_closed_form_by_loops(p: int, keys: tuple[int, ...]) -> None:
     collapsed = build_mlp(Recipe(p, keys, 12, noise=0.3)).collapse()
-    parts = take_apart(collapsed, keys)
+    parts = logit_parts(collapsed, keys)
     rng = np.random.default_rng(p)
     C, D = rng.standard_normal((2, len(keys)))
     form = judge_closed_form(parts, C, D)
@@ -168,7 +168,7 @@ def test_a_hand_built_pizza_is_a_pizza(build) -> None:  # type: ignore[no-untype
     """Its closed form is known: C_k = scale, D_k = 0, R² 1 for pizza and (2/π)²/(1/2) for clock."""
     keys = (3, 5, 7)
     collapsed = build(Recipe(59, keys, 600, scale=10.0)).collapse()
-    parts = take_apart(collapsed, keys)
+    parts = logit_parts(collapsed, keys)
     table, forms = clock_pizza(parts), closed_forms(parts)
     assert table.all_logits.pizza == pytest.approx(1, abs=1e-6)
     assert table.abs_component.pizza == pytest.approx(1, abs=1e-6)
@@ -192,7 +192,7 @@ def test_a_secondary_frequency_fills_the_weak_spots() -> None:
     x = 2 * np.pi * np.outer(np.arange(p), np.full(n, k)) / p
     U, W_L = np.cos(x + phi) + beta * np.cos(2 * x + 2 * phi + np.pi), np.cos(x + 2 * phi)
     zero = np.zeros((p, p))
-    parts = take_apart(Tables(task_by_name("add", p), "relu", U, U, W_L, zero, zero), (k,))
+    parts = logit_parts(Tables(task_by_name("add", p), "relu", U, U, W_L, zero, zero), (k,))
     forms = closed_forms(parts)
     # Identity part: ½ Σ_i cos(kwc+2φ) β cos(2kwa+2φ+π) = -β n/4 cos(kw(c-2a)), twice.
     assert forms.by_parts.D[0] == pytest.approx(-beta * n / 2)
@@ -211,7 +211,7 @@ def test_a_secondary_frequency_fills_the_weak_spots() -> None:
 def test_a_model_whose_logits_do_not_vary() -> None:
     zero, weights = np.zeros((5, 5)), np.zeros((5, 2))
     add = task_by_name("add", 5)
-    parts: LogitParts = take_apart(
+    parts: LogitParts = logit_parts(
         Tables(add, "relu", weights, weights, weights, zero, zero + 3.0), (1,)
     )
     assert parts.all_logits.variance == 0.0
@@ -224,8 +224,8 @@ def test_a_large_common_offset_costs_no_digits() -> None:
     moved = Tables(
         task_by_name("add", 13), "relu", model.U_a, model.U_b, model.W_L, model.S_a, model.S_b + 1e8
     )
-    expected = take_apart(model, (2,)).all_logits.variance
-    assert take_apart(moved, (2,)).all_logits.variance == pytest.approx(expected, rel=1e-6)
+    expected = logit_parts(model, (2,)).all_logits.variance
+    assert logit_parts(moved, (2,)).all_logits.variance == pytest.approx(expected, rel=1e-6)
 
 
 def test_factors_of_a_large_modulus_lose_no_digits() -> None:
@@ -238,7 +238,7 @@ def test_memory_stays_far_below_all_logits_at_once() -> None:
     collapsed = build_mlp(Recipe(301, (3, 50), 32)).collapse()
     tracemalloc.start()
     try:
-        take_apart(collapsed, (3, 50))
+        logit_parts(collapsed, (3, 50))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -249,11 +249,11 @@ def test_memory_stays_far_below_all_logits_at_once() -> None:
 def test_blocks_of_any_size_give_the_same(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
     keys = (2, 3)
     collapsed = build_transformer(Recipe(13, keys, 20, noise=0.4)).collapse()
-    whole = take_apart(collapsed, keys)
+    whole = logit_parts(collapsed, keys)
     form = closed_forms(whole).by_parts
     monkeypatch.setattr("quadlens.analysis.logits.parts.BLOCK_FLOATS", rows * 13 * 20)
     monkeypatch.setattr("quadlens.analysis.logits.closed_form.BLOCK_FLOATS", rows * 13)
-    blocks = take_apart(collapsed, keys)
+    blocks = logit_parts(collapsed, keys)
     for name in ("all_logits", "mlp_output", "abs_component"):
         assert getattr(blocks, name).variance == pytest.approx(
             getattr(whole, name).variance, rel=1e-12

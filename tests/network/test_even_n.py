@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from analysis.test_logits import factor, least_squares, tensors
 from quadlens.analysis.explanation import explain
-from quadlens.analysis.logits import clock_pizza, identity_component, take_apart
+from quadlens.analysis.logits import clock_pizza, identity_component, logit_parts
 from quadlens.analysis.quadrature import NoBound, Scheme, bounds
 from quadlens.analysis.quadrature.exact import exact_errors
 from quadlens.analysis.quadrature.integrals import cos_baseline, sin_baseline
@@ -75,7 +75,7 @@ def test_regressions_by_least_squares_on_all_logits(
 ) -> None:
     n = collapsed.p
     keys = tuple(sorted(data.draw(st.sets(st.integers(1, n // 2), min_size=1, max_size=2))))
-    parts, explicit = take_apart(collapsed, keys), tensors(collapsed)
+    parts, explicit = logit_parts(collapsed, keys), tensors(collapsed)
     table = clock_pizza(parts)
     for name in ("all_logits", "abs_component", "mlp_output"):
         Y, row = explicit[name], getattr(table, name)

@@ -22,7 +22,7 @@ from quadlens.analysis.infinite_width.waves import (
     plane_spectrum,
 )
 from quadlens.analysis.logits.closed_form import closed_forms
-from quadlens.analysis.logits.parts import take_apart
+from quadlens.analysis.logits.parts import logit_parts
 from quadlens.analysis.quadrature import (
     NoBound,
     Scheme,
@@ -365,7 +365,7 @@ def test_interpretation_equals_pythons(visit: Any, tmp_path: Path, name: str) ->
         "(() => { const f = Q.closedForm.fit(Q.app.engine().model, Q.app.info()).relu;"
         " return {C: f.C, D: f.D, margin: Math.min(...f.margins)}; })()"
     )
-    form = closed_forms(take_apart(collapsed, keys, tuple(shifts[k] for k in keys))).by_parts
+    form = closed_forms(logit_parts(collapsed, keys, tuple(shifts[k] for k in keys))).by_parts
     close(found["C"], form.C)
     close(found["D"], form.D)
     close(found["margin"], form.min_margin)
@@ -488,7 +488,7 @@ def compare_waves(found: dict[str, Any], anatomy: Anatomy) -> None:
         return  # Python has no closed form where the odd part is not linear.
     shifts = {one.k: one.common_shift for one in anatomy.clusters}
     of_keys = tuple(shifts[k] for k in anatomy.key_frequencies)
-    form = closed_forms(take_apart(collapsed, anatomy.key_frequencies, of_keys)).by_parts
+    form = closed_forms(logit_parts(collapsed, anatomy.key_frequencies, of_keys)).by_parts
     near(found["C"], form.C)
     near(found["D"], form.D)
     near(min(found["margins"]), form.min_margin)

@@ -36,7 +36,7 @@ __all__ = [
     "swap_activation",
 ]
 
-Part = Literal["all", "abs", "identity"]
+KeptPart = Literal["all", "abs", "identity"]
 Waves = Literal["all", "secondary", "primary"]
 # The weights whose last axis is over neurons: what they read.
 READING = ("W_in", "b_in", "W_a", "W_b")
@@ -47,7 +47,7 @@ def ablate(
     model: "ModelLike",
     frequencies: Collection[int] = (),
     neurons: Collection[int] = (),
-    keep: Part = "all",
+    keep: KeptPart = "all",
     *,
     waves: Waves = "all",
     share: float = 0.0,
@@ -75,7 +75,7 @@ def ablate(
     """
     anatomy = _anatomy(model)
     config = anatomy.config
-    _check_choice("keep", keep, Part)
+    _check_choice("keep", keep, KeptPart)
     _check_choice("waves", waves, Waves)
     _check_range("share", share, 0.0, 1.0)
     _check_range("arc", arc, 0.0, 1.0)
@@ -402,7 +402,7 @@ def _turned(
 def _waves(
     rows: Float[np.ndarray, "p d_mlp"],
     turned: Complex[np.ndarray, "frequencies d_mlp"],
-    own: Int[np.ndarray, " d_mlp"],
+    own_frequency: Int[np.ndarray, " d_mlp"],
     keep: Waves,
 ) -> Float[np.ndarray, "p d_mlp"]:
     """Return columns with their waves turned.
@@ -410,12 +410,16 @@ def _waves(
     Kept are all waves, the neuron's own, or its own and the one of twice its frequency.
     """
     p, j = len(rows), np.arange(len(rows) // 2 + 1)[:, None]
-    double = np.array([doubled(k, p) for k in own.tolist()])
-    kept = (keep == "all") | (j == own) | ((keep == "secondary") & (j == double) & (double > 0))
+    double = np.array([doubled(k, p) for k in own_frequency.tolist()])
+    kept = (
+        (keep == "all")
+        | (j == own_frequency)
+        | ((keep == "secondary") & (j == double) & (double > 0))
+    )
     return sequences_of(waves_of(rows) * turned * kept, p)
 
 
-def _part_of(model: Weights, keep: Part) -> Weights:
+def _part_of(model: Weights, keep: KeptPart) -> Weights:
     """σ replaced by its even part ("abs"; |x|/2 of ReLU) or its odd part ("identity"; x/2 of ReLU).
 
     For ReLU's even part the activation is abs; else every neuron is there twice: (σ(x) ± σ(-x))/2.

@@ -20,7 +20,7 @@ NO_INTEGRAL, GOOD_RULE = 1.0, 0.2
 
 @short
 @dataclass(frozen=True)
-class Part:
+class Criterion:
     """One thing that the rule asks for.
 
     Attributes:
@@ -60,7 +60,7 @@ class Integration:
     right: float | None = None
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[Criterion, ...]:
         """The rule: everything it asks for."""
         if self.shared is None or self.permuted is None or self.even is None or self.half is None:
             return ()
@@ -103,7 +103,7 @@ class Integration:
             ),
         )
         return tuple(
-            Part(name, holds, words + ("" if holds else short), asked)
+            Criterion(name, holds, words + ("" if holds else short), asked)
             for name, holds, words, short, asked in rows
         )
 
@@ -113,7 +113,7 @@ class Integration:
         return None if self.shared is None else all(part.holds for part in self.parts)
 
     @property
-    def fails(self) -> tuple[Part, ...]:
+    def fails(self) -> tuple[Criterion, ...]:
         """The parts that do not hold."""
         return tuple(part for part in self.parts if not part.holds)
 

@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float, Int
 
 from quadlens.analysis.explanation.of_study import outline_of
 from quadlens.analysis.infinite_width.inputs import inputs_of
-from quadlens.analysis.infinite_width.parts import take_apart
+from quadlens.analysis.infinite_width.parts import lens_parts
 from quadlens.analysis.quadrature.of_study import bounds_if_any
 from quadlens.analysis.spectrum.fourier import sequences_of, waves_of
 from quadlens.analysis.spectrum.of_study import keys_of, layer_of, no_waves, study_anatomy
@@ -358,7 +358,7 @@ def _lens_r2(study: Study) -> tuple[float | None, float | None]:
     """R² of the shared integrals and of the symmetric part, without the rest of the lens."""
     try:
         with within_float64("the lens"):
-            parts = take_apart(inputs_of(layer_of(study)))
+            parts = lens_parts(inputs_of(layer_of(study)))
             return (
                 (parts.r2(parts.shared), parts.r2(parts.integral))
                 if parts.readings

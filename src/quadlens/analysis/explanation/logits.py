@@ -20,7 +20,7 @@ from quadlens.analysis.logits import (
     clock_pizza,
     closed_forms,
     identity_component,
-    take_apart,
+    logit_parts,
     weak_spots,
 )
 from quadlens.analysis.spectrum import Anatomy
@@ -187,7 +187,7 @@ def explain_logits(anatomy: Anatomy, rng: np.random.Generator | None) -> LogitEx
     """
     collapsed, keys = anatomy.collapsed, anatomy.key_frequencies
     shifts = {cluster.k: cluster.common_shift for cluster in anatomy.clusters}
-    parts = take_apart(collapsed, keys, tuple(shifts[k] for k in keys))
+    parts = logit_parts(collapsed, keys, tuple(shifts[k] for k in keys))
     forms = closed_forms(parts)
     return LogitExplanation(
         parts=parts,

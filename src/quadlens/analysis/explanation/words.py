@@ -128,10 +128,12 @@ def _phases(neurons: NeuronExplanation) -> str:
     evenly_spread = sum(phases.spacing.roughly_uniform for phases in key_phases)
     follow = ""
     if values:
-        least = fit(min(values))
-        follow = f"Output phases follow twice the input phases with R² of at least {least}; "
+        smallest_r2 = fit(min(values))
+        follow = f"Output phases follow twice the input phases with R² of at least {smallest_r2}; "
         if min(values) < CLEAR_RELATION:
-            follow = f"Output phases do not all follow twice the input phases (least R² {least}); "
+            follow = (
+                f"Output phases do not all follow twice the input phases (least R² {smallest_r2}); "
+            )
     keys = "1 key frequency" if len(key_phases) == 1 else f"{len(key_phases)} key frequencies"
     return f"{follow}input phases cover the circle roughly evenly for {evenly_spread} of {keys}."
 
@@ -261,11 +263,9 @@ def _range(low: float, high: float) -> str:
     >>> _range(0.1, 0.9), _range(0.9966, 0.9974)
     ('goes from 0.100 to 0.900', 'stays at 0.997, varying by at most 0.00080')
     """
-    ends = decimals(low), decimals(high)
-    if ends[0] != ends[1]:
-        return f"goes from {ends[0]} to {ends[1]}"
-    return (
-        f"stays at {ends[0]}"
-        if low == high
-        else f"stays at {ends[0]}, varying by at most {at_most(Fraction(high) - Fraction(low), 5)}"
-    )
+    first, last = decimals(low), decimals(high)
+    if first != last:
+        return f"goes from {first} to {last}"
+    if low == high:
+        return f"stays at {first}"
+    return f"stays at {first}, varying by at most {at_most(Fraction(high) - Fraction(low), 5)}"

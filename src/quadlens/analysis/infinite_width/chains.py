@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Complex
 
 from quadlens.analysis.infinite_width.integral import angles, by_difference, is_short, over_inputs
-from quadlens.analysis.infinite_width.parts import Amplitudes, ClusterReading, Parts
+from quadlens.analysis.infinite_width.parts import Amplitudes, ClusterReading, LensParts
 from quadlens.analysis.spectrum.harmonics import doubled
 
 WAVES, MOMENTS = 2, 4
@@ -46,7 +46,7 @@ def chains_of(keys: tuple[int, ...], n: int) -> tuple[tuple[int, ...], ...]:
     return tuple(runs)
 
 
-def read_jointly(parts: Parts, chains: tuple[tuple[int, ...], ...]) -> Amplitudes:
+def read_jointly(parts: LensParts, chains: tuple[tuple[int, ...], ...]) -> Amplitudes:
     """Sum the claims about all clusters: integrals, and the module's sums for chains.
 
     A sign wave of even n has no circle, in a chain or not: its harmonics are too few for the sums.

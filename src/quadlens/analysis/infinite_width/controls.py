@@ -21,7 +21,7 @@ from jaxtyping import Float
 
 from quadlens.analysis.infinite_width.inputs import Inputs
 from quadlens.analysis.infinite_width.integral import Rule, over_inputs
-from quadlens.analysis.infinite_width.parts import ClusterReading, Parts, symmetric
+from quadlens.analysis.infinite_width.parts import ClusterReading, LensParts, symmetric
 from quadlens.analysis.spectrum.amplitude_phase import mean_squares
 from quadlens.base.display import short
 from quadlens.base.numbers import decimals
@@ -82,7 +82,7 @@ class Controls(Fits):
         return {name: value for name, value in asdict(self).items() if name != "per_key"}
 
 
-def controls(parts: Parts, inputs: Inputs, seed: int = 0) -> Controls:
+def controls(parts: LensParts, inputs: Inputs, seed: int = 0) -> Controls:
     """Measure everything of the module, randomness from the seed."""
     if not parts.readings:
         return Controls()
@@ -160,7 +160,7 @@ def control_table(
     )
 
 
-def _shared_permuted(parts: Parts, inputs: Inputs, rng: np.random.Generator) -> float:
+def _shared_permuted(parts: LensParts, inputs: Inputs, rng: np.random.Generator) -> float:
     """Return R² of the claim for networks whose output phases are permuted.
 
     Only the amplitudes at their keys change.
@@ -183,7 +183,7 @@ def _shared_permuted(parts: Parts, inputs: Inputs, rng: np.random.Generator) -> 
     return float(np.median(1 - (missed + others) / (size + others)))
 
 
-def _resampled(parts: Parts, inputs: Inputs, rng: np.random.Generator) -> tuple[float, float]:
+def _resampled(parts: LensParts, inputs: Inputs, rng: np.random.Generator) -> tuple[float, float]:
     """Return the shares of answers kept by even nodes, and by nodes on half a period.
 
     Neurons in no cluster stay as they are.
@@ -199,13 +199,13 @@ def _resampled(parts: Parts, inputs: Inputs, rng: np.random.Generator) -> tuple[
         weights = np.full((count, 1), rule.A / count)
         even[..., k] += rule.sums(nodes, weights)[..., 0]
         half[..., k] += rule.sums(nodes / 2, weights)[..., 0]
-    own = inputs.logits.argmax(axis=2)
-    kept = [float((parts.values(x).argmax(axis=2) == own).mean()) for x in (even, half)]
+    own_answers = inputs.logits.argmax(axis=2)
+    kept = [float((parts.values(x).argmax(axis=2) == own_answers).mean()) for x in (even, half)]
     return kept[0], kept[1]
 
 
 def _cross_writing(
-    parts: Parts, inputs: Inputs, rng: np.random.Generator
+    parts: LensParts, inputs: Inputs, rng: np.random.Generator
 ) -> Float[np.ndarray, " many"] | None:
     """Return ⟨written at others' keys, logits⟩ / ‖logits‖², and with neurons exchanged.
 

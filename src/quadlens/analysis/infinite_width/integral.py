@@ -72,13 +72,13 @@ def summed(
     waves = np.concatenate([np.cos(turns), -np.sin(turns)])
     parts = np.concatenate([charges.real, charges.imag], axis=1)
     both = np.concatenate([written.real, written.imag], axis=1).T
-    many = written.shape[1]
-    result = np.empty((n, len(theta), many), dtype=complex)
+    n_weights = written.shape[1]
+    result = np.empty((n, len(theta), n_weights), dtype=complex)
     step = max(1, BLOCK // (m * len(theta)))
     for start in range(0, n, step):
         rows = parts[:, :, start : start + step].transpose(2, 0, 1)
         sums = (both @ height(rows @ waves)).swapaxes(1, 2)
-        result[start : start + step] = sums[..., :many] + 1j * sums[..., many:]
+        result[start : start + step] = sums[..., :n_weights] + 1j * sums[..., n_weights:]
     return result
 
 

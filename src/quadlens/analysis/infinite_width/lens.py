@@ -8,7 +8,12 @@ import numpy as np
 from quadlens.analysis.infinite_width.chains import chains_of, read_jointly
 from quadlens.analysis.infinite_width.controls import Controls, Fits, control_table, controls
 from quadlens.analysis.infinite_width.inputs import inputs_of
-from quadlens.analysis.infinite_width.parts import ClusterReading, Parts, share_right, take_apart
+from quadlens.analysis.infinite_width.parts import (
+    ClusterReading,
+    LensParts,
+    lens_parts,
+    share_right,
+)
 from quadlens.analysis.integration import Integration
 from quadlens.analysis.spectrum.circular import circular_r2
 from quadlens.base.display import Displayed, short
@@ -197,7 +202,7 @@ class Lens(Displayed):
     explained: float
     explained_by: dict[str, float]
     residual: dict[str, float]
-    parts: Parts
+    parts: LensParts
 
     @property
     def integration(self) -> Integration:
@@ -385,7 +390,7 @@ def lens(layer: FloatTables, weights: int | None = None) -> Lens:
         BadConfig: when the task has no cyclic relabelling, or the model has too many inputs.
     """
     inputs = inputs_of(layer)
-    parts = take_apart(inputs)
+    parts = lens_parts(inputs)
     measured = controls(parts, inputs)
     clusters = tuple(_lens_cluster(reading, layer, measured) for reading in parts.readings)
     chains = chains_of(tuple(parts.keys), parts.n)

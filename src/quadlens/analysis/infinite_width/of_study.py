@@ -56,5 +56,5 @@ def lens_if_any(study: Study) -> Lens | None:
 
 def integration_of(study: Study) -> Integration:
     """Whether the hidden layer computes integrals: report, explorer and captions speak by it."""
-    found = study.once(lens_if_any)
-    return Integration() if found is None else found.integration
+    study_lens = study.once(lens_if_any)
+    return Integration() if study_lens is None else study_lens.integration

@@ -97,7 +97,7 @@ def read_cluster(cluster: PlaneCluster, inputs: Inputs) -> ClusterReading:
 
 @short
 @dataclass(frozen=True, eq=False)
-class Parts:
+class LensParts:
     """The logits, and the seven parts that add up to them.
 
     Attributes:
@@ -212,7 +212,7 @@ def share_right(logits: Float[np.ndarray, "n n n"]) -> float:
     return float((logits.argmax(axis=2) == answer).mean()) if np.any(logits) else 0.0
 
 
-def take_apart(inputs: Inputs) -> Parts:
+def lens_parts(inputs: Inputs) -> LensParts:
     """Clusters, their integrals and sums, and the logits as the sum of seven parts."""
     spectrum = plane_spectrum(inputs.pre, inputs.W_L)
     readings = tuple(read_cluster(cluster, inputs) for cluster in find_plane_clusters(spectrum))
@@ -239,7 +239,7 @@ def take_apart(inputs: Inputs) -> Parts:
         parts["cross_writing"][..., k] = clustered[..., k] - reading.finite
         other[..., k] = 0
     skip = logits - clustered - unclustered
-    return Parts(
+    return LensParts(
         logits=logits,
         **parts,
         other_frequencies=other,

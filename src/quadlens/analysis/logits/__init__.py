@@ -15,7 +15,7 @@ from quadlens.analysis.logits.parts import (
     IdentityMatrix,
     LogitParts,
     identity_component,
-    take_apart,
+    logit_parts,
 )
 
 __all__ = [
@@ -31,6 +31,6 @@ __all__ = [
     "closed_forms",
     "cos_u",
     "identity_component",
-    "take_apart",
+    "logit_parts",
     "weak_spots",
 ]

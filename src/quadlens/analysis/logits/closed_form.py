@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from quadlens.analysis.logits.parts import LogitParts, Part
+from quadlens.analysis.logits.parts import LogitPart, LogitParts
 from quadlens.base.display import short
 
 BLOCK_FLOATS = 1 << 22
@@ -55,7 +55,7 @@ class Regression(NamedTuple):
     coefficients: Float[np.ndarray, "K factors"]
 
 
-def regress(part: Part, factors: list[Float[np.ndarray, "K p"]]) -> Regression:
+def regress(part: LogitPart, factors: list[Float[np.ndarray, "K p"]]) -> Regression:
     """Fit `part` by Σ_k Σ_j β_kj f_j(d) cos(k w (a+b-c)), the f_j given as tables [k, d]."""
     F = np.stack(factors, axis=1)
     gram = np.einsum("kid,kjd->kij", F, F)
@@ -65,7 +65,7 @@ def regress(part: Part, factors: list[Float[np.ndarray, "K p"]]) -> Regression:
     return Regression(r2_of(part, fitted), beta)
 
 
-def r2_of(part: Part, amplitude: Float[np.ndarray, "K p"]) -> float | None:
+def r2_of(part: LogitPart, amplitude: Float[np.ndarray, "K p"]) -> float | None:
     """R² of Σ_k h_k(d) cos(k w (a+b-c)) as a description of `part`, fitted or not.
 
     Residual variance: variance - Σ_k v (2 mean_d(h g) - mean_d h²), v the mean of cos²(k w t).
@@ -113,7 +113,7 @@ def clock_pizza(parts: LogitParts) -> ClockPizzaTable:
         cos_2u(parts.p, parts.keys, parts.shifts),
     )
 
-    def of(part: Part) -> ClockPizza:
+    def of(part: LogitPart) -> ClockPizza:
         return ClockPizza(
             pizza=regress(part, [pizza]).r2,
             clock=regress(part, [np.ones_like(pizza)]).r2,

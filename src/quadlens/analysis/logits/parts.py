@@ -18,7 +18,7 @@ BLOCK_FLOATS = 1 << 20
 
 @short
 @dataclass(frozen=True, eq=False)
-class Part:
+class LogitPart:
     """One part of the logits, Y[a,b,c], reduced to what the analysis needs.
 
     Attributes:
@@ -58,17 +58,17 @@ class LogitParts:
     p: int
     keys: tuple[int, ...]
     shifts: tuple[float, ...]
-    all_logits: Part
-    mlp_output: Part
-    abs_component: Part
-    identity_component: Part
-    skip: Part
+    all_logits: LogitPart
+    mlp_output: LogitPart
+    abs_component: LogitPart
+    identity_component: LogitPart
+    skip: LogitPart
     correct_logit: Float[np.ndarray, "p p"]
     correct: int
     skip_is_bias: bool = False
 
 
-class Spread:
+class RunningVariance:
     """Variance of numbers that come in blocks, merged around the running mean.
 
     So a large mean costs no digits.
@@ -115,7 +115,7 @@ def identity_matrices(
     return slope * collapsed.W_L @ collapsed.U_a.T, slope * collapsed.W_L @ collapsed.U_b.T
 
 
-def take_apart(
+def logit_parts(
     collapsed: FloatTables, keys: tuple[int, ...], shifts: tuple[float, ...] | None = None
 ) -> LogitParts:
     """Split the logits into parts in one pass over all p³.
@@ -130,7 +130,7 @@ def take_apart(
     p = collapsed.p
     odd_a, odd_b = (matrix.T for matrix in identity_matrices(collapsed))
     rotate = _rotations(p, keys)
-    spread = {name: Spread() for name in ("all", "mlp", "abs")}
+    spread = {name: RunningVariance() for name in ("all", "mlp", "abs")}
     waves = np.zeros((len(keys), p))
     correct_logit, correct = np.empty((p, p)), 0
     rows = max(1, BLOCK_FLOATS // (p * max(p, collapsed.d_mlp)))
@@ -152,11 +152,11 @@ def take_apart(
         p=p,
         keys=keys,
         shifts=(0.0,) * len(keys) if shifts is None else shifts,
-        all_logits=Part(spread["all"].variance, profile_mlp + profile_skip, power),
-        mlp_output=Part(spread["mlp"].variance, profile_mlp, power),
-        abs_component=Part(spread["abs"].variance, profile_mlp - profile_odd, power),
-        identity_component=Part(_separable_variance(odd_a, odd_b), profile_odd, power),
-        skip=Part(_separable_variance(collapsed.S_a, collapsed.S_b), profile_skip, power),
+        all_logits=LogitPart(spread["all"].variance, profile_mlp + profile_skip, power),
+        mlp_output=LogitPart(spread["mlp"].variance, profile_mlp, power),
+        abs_component=LogitPart(spread["abs"].variance, profile_mlp - profile_odd, power),
+        identity_component=LogitPart(_separable_variance(odd_a, odd_b), profile_odd, power),
+        skip=LogitPart(_separable_variance(collapsed.S_a, collapsed.S_b), profile_skip, power),
         correct_logit=correct_logit,
         correct=correct,
         skip_is_bias=not has_skip_connection(collapsed),
@@ -301,10 +301,10 @@ class IdentityMatrix:
         # For even p row p/2 is its own mirror image as row 0 is, and the waves that are their own
         # conjugates stand once, not twice.
         doubled = 2 * self.fourier[: half + 1]
-        own = [0] if p % 2 else [0, half]
-        doubled[np.ix_(own, own)] /= 2
+        own_mirror_rows = [0] if p % 2 else [0, half]
+        doubled[np.ix_(own_mirror_rows, own_mirror_rows)] /= 2
         size = np.abs(doubled)
-        size[own, half + 1 :] = size[0, 0] = -1.0
+        size[own_mirror_rows, half + 1 :] = size[0, 0] = -1.0
         order = np.argsort(-size, axis=None, kind="stable")[: min(count, int((size >= 0).sum()))]
         waves = []
         for k, column in zip(*np.unravel_index(order, size.shape), strict=True):

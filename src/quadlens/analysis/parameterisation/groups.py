@@ -22,7 +22,7 @@ from quadlens.network.tables import FloatTables
 
 @short
 @dataclass(frozen=True)
-class Shared:
+class SharedNumbers:
     """The function that a frequency's neurons share (the module's formulas).
 
     Attributes:
@@ -40,7 +40,7 @@ class Shared:
 
 @short
 @dataclass(frozen=True, eq=False)
-class Group:
+class FrequencyGroup:
     """The neurons of one frequency.
 
     Attributes:
@@ -51,7 +51,7 @@ class Group:
 
     cluster: Cluster
     omega: Float[np.ndarray, " n"]
-    shared: Shared
+    shared: SharedNumbers
 
     @property
     def waves(self) -> tuple[tuple[int, float, float], ...]:
@@ -59,7 +59,7 @@ class Group:
         sizes = enumerate(zip(self.shared.a, self.shared.b, strict=True), 1)
         return tuple((m, *size) for m, size in sizes if m == 1 or any(size))
 
-    def evenly(self, nodes: int) -> "Group":
+    def evenly(self, nodes: int) -> "FrequencyGroup":
         """Return evenly spread neurons with the same Σ ω_i and Σ ρ_i ω_i.
 
         They are the integral by the trapezoidal rule.
@@ -75,7 +75,7 @@ class Group:
 
 def fit_groups(
     anatomy: Anatomy, constant: bool = True, double: bool = True, embedding: bool = True
-) -> tuple[Group, ...]:
+) -> tuple[FrequencyGroup, ...]:
     """One group for every key frequency; see `parameterise` for the options."""
     tables, keys = anatomy.collapsed, anatomy.key_frequencies
     fitted = (
@@ -88,7 +88,7 @@ def fit_groups(
 
 def _fitted(
     cluster: Cluster, tables: FloatTables, constant: bool, double: bool, embedding: bool
-) -> Group:
+) -> FrequencyGroup:
     shift, double = cluster.common_shift, double and not cluster.is_sign_wave
     a, b = (
         _coefficients(cluster, U, turn) for U, turn in ((tables.U_a, shift), (tables.U_b, -shift))
@@ -96,9 +96,9 @@ def _fitted(
     eta = (a[1], b[1]) if embedding else ((a[1] + b[1]) / 2,) * 2
     alpha = (a[0], b[0]) if embedding else (1.0, 1.0)
     sides = tuple((x, y if double else 0.0) for x, y in zip(alpha, eta, strict=True))
-    shared = Shared(sides[0], sides[1], a[2] + b[2] if constant else 0.0, shift)
+    shared = SharedNumbers(sides[0], sides[1], a[2] + b[2] if constant else 0.0, shift)
     # The part of what a neuron writes that has the phase 2φ.
-    return Group(cluster, cluster.omega * np.cos(cluster.psi - 2 * cluster.phi), shared)
+    return FrequencyGroup(cluster, cluster.omega * np.cos(cluster.psi - 2 * cluster.phi), shared)
 
 
 def _coefficients(

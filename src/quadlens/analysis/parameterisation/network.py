@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from quadlens.analysis.parameterisation.groups import Group, fit_groups
+from quadlens.analysis.parameterisation.groups import FrequencyGroup, fit_groups
 from quadlens.analysis.spectrum.anatomy import Anatomy
 from quadlens.base.display import Displayed
 from quadlens.base.errors import BadConfig
@@ -75,7 +75,7 @@ class Parameterised(Displayed):
     """
 
     model: Weights
-    groups: tuple[Group, ...]
+    groups: tuple[FrequencyGroup, ...]
     numbers: Numbers
     weights: int
 
@@ -132,8 +132,12 @@ def parameterise(
         config, **{name: x.astype(model.tensors[name].dtype) for name, x in tensors.items()}
     )
     neurons = sum(len(group.omega) for group in groups)
-    each = constant + double * (1 + embedding) + 2 * embedding + (anatomy.spectra.shift is not None)
-    numbers = Numbers(len(groups), config.d_mlp, 3 * neurons, each * len(groups), planes.size)
+    numbers_per_group = (
+        constant + double * (1 + embedding) + 2 * embedding + (anatomy.spectra.shift is not None)
+    )
+    numbers = Numbers(
+        len(groups), config.d_mlp, 3 * neurons, numbers_per_group * len(groups), planes.size
+    )
     return Parameterised(simple, groups, numbers, sum(x.size for x in model.tensors.values()))
 
 
@@ -152,7 +156,7 @@ class _Planes:
         size: Entries in all.
     """
 
-    def __init__(self, anatomy: Anatomy, groups: Sequence[Group], constant: bool) -> None:
+    def __init__(self, anatomy: Anatomy, groups: Sequence[FrequencyGroup], constant: bool) -> None:
         config, model, new = anatomy.config, anatomy.model, anatomy.config.task.cyclic
         if new is None:
             raise BadConfig(
@@ -207,7 +211,7 @@ class _Planes:
             lines = (np.array(config.attention) @ self.A[2] + self.E[2][config.read_position])[None]
         return np.concatenate([*sides, lines])
 
-    def asked(self, groups: Sequence[Group]) -> Float[np.ndarray, "rows d_mlp"]:
+    def asked(self, groups: Sequence[FrequencyGroup]) -> Float[np.ndarray, "rows d_mlp"]:
         """What W_in is to make of `brought`: the waves of a and of b, and the constant."""
         sides, constant = (
             np.zeros((2, 2 * len(self.frequencies), self.d_mlp)),
@@ -226,7 +230,7 @@ class _Planes:
                     sides[side, place : place + 2, cluster.neurons] += wave.T
         return np.concatenate([*sides, constant[: len(self.brought) - 2 * sides.shape[1]]])
 
-    def written(self, groups: Sequence[Group]) -> Float[np.ndarray, "d_mlp rows"]:
+    def written(self, groups: Sequence[FrequencyGroup]) -> Float[np.ndarray, "d_mlp rows"]:
         """What each neuron writes, in the coordinates of its frequency."""
         coordinates = np.zeros((self.d_mlp, 2 * len(self.keys)))
         for place, group in enumerate(groups):
@@ -259,5 +263,5 @@ def _wave(phase: Float[np.ndarray, " n"], sign: int) -> Float[np.ndarray, "2 n"]
 
 def _inverse(x: Float[np.ndarray, "n m"], weak: float = ROUNDING) -> Float[np.ndarray, "m n"]:
     """The pseudo-inverse without weak directions."""
-    found: Float[np.ndarray, "m n"] = np.linalg.pinv(x, rcond=weak)
-    return found
+    inverse: Float[np.ndarray, "m n"] = np.linalg.pinv(x, rcond=weak)
+    return inverse

@@ -206,10 +206,12 @@ def claim_to_dict(claim: Claim) -> dict[str, object]:
     number: dict[str, object] = {"kind": claim.kind.replace(" ", "_"), "value": printed(claim)}
     if isinstance(claim, Estimate):
         return number | {"how": claim.how}
-    ends = {"lower": claim.lower, "upper": claim.upper} if isinstance(claim, Exact) else {}
+    enclosure_ends = (
+        {"lower": claim.lower, "upper": claim.upper} if isinstance(claim, Exact) else {}
+    )
     return (
         number
-        | ends
+        | enclosure_ends
         | {
             "quantity": claim.quantity,
             "equation": claim.equation,

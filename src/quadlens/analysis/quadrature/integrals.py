@@ -65,12 +65,12 @@ def half_of(claim: Exact) -> Exact:
     )
 
 
-Part = Literal["abs", "identity", "relu"]
+ErrorPart = Literal["abs", "identity", "relu"]
 # Entries of the p × d table in memory at a time: half a megabyte, so that they stay in the cache.
 BLOCK = 2**16
 
 
-def brute_force_error(scheme: Scheme, part: Part = "abs", with_psi: bool = False) -> Estimate:
+def brute_force_error(scheme: Scheme, part: ErrorPart = "abs", with_psi: bool = False) -> Estimate:
     """Return the largest |Σ w_i f(cos(s+φ_i)) e^{iψ_i} - integral| over a, b in float64, any c.
 
     Equation: the paper's abs-error.
@@ -96,7 +96,7 @@ def _errors(
     phi: Float[np.ndarray, " n"],
     values: Complex[np.ndarray, " n"],
     s: Float[np.ndarray, " m"],
-    part: Part,
+    part: ErrorPart,
 ) -> Complex[np.ndarray, " m"]:
     cosines = np.cos(s[:, None] + phi)
     pairs = np.stack([values.real, values.imag], axis=1)

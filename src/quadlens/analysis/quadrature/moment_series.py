@@ -14,7 +14,7 @@ DEFAULT_MOMENTS = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class RuleMoments:
     """Float64 sizes of the terms of the error's Fourier series, for tables and figures.
 
     Attributes:
@@ -33,7 +33,7 @@ class Moments:
     term: Float[np.ndarray, " terms"]
 
 
-def moments(scheme: Scheme, M: int = DEFAULT_MOMENTS, with_psi: bool = False) -> Moments:
+def moments(scheme: Scheme, M: int = DEFAULT_MOMENTS, with_psi: bool = False) -> RuleMoments:
     """ν_{2m} = Σ w_i e^{i(ψ_i + 2mφ_i)} for |m| ≤ M; μ_{2m+2} when ψ = 2φ.
 
     Σ w_i |cos(s+φ_i)| e^{iψ_i} = Σ_m a_m e^{2ims} ν_{2m}; the integral (4/3)e^{-2is} is the term m
@@ -45,7 +45,7 @@ def moments(scheme: Scheme, M: int = DEFAULT_MOMENTS, with_psi: bool = False) ->
     values[m == -1] -= 2 * np.pi
     coefficient = 2 / np.pi / np.abs(4.0 * m * m - 1)
     size = np.abs(values)
-    return Moments(m, 2 * m + 2, coefficient, size / (2 * np.pi), coefficient * size)
+    return RuleMoments(m, 2 * m + 2, coefficient, size / (2 * np.pi), coefficient * size)
 
 
 def bound_moments(scheme: Scheme, M: int = DEFAULT_MOMENTS, with_psi: bool = False) -> UpperBound:

@@ -44,8 +44,10 @@ def bounds(
         "phases": phases,
     }
     options = {name: value for name, value in chosen.items() if value is not None}
-    found = None if options else study.once(bounds_if_any)
-    return bounds_of(study.once(study_anatomy), **options) if found is None else found
+    stored_bounds = None if options else study.once(bounds_if_any)
+    return (
+        bounds_of(study.once(study_anatomy), **options) if stored_bounds is None else stored_bounds
+    )
 
 
 def bounds_if_any(study: Study) -> Bounds | None:
@@ -61,8 +63,8 @@ def bounds_if_any(study: Study) -> Bounds | None:
 
 def key_rules(study: Study) -> tuple[ClusterBounds, ...]:
     """Key frequencies that are quadrature rules, in order of k."""
-    found, all_keys = study.once(bounds_if_any), study.once(keys_of)
-    return tuple(rule for rule in found.bounded if rule.k in all_keys) if found else ()
+    rules, all_keys = study.once(bounds_if_any), study.once(keys_of)
+    return tuple(rule for rule in rules.bounded if rule.k in all_keys) if rules else ()
 
 
 def worst_errors(study: Study) -> RuleErrors | None:

@@ -68,9 +68,9 @@ class Scheme:
         # Own copies, in doubles: the rule must not change with an array it was made from, nor be
         # computed in less.
         for name in ("phi", "psi", "rho", "omega"):
-            own = np.array(getattr(self, name), dtype=np.float64)
-            own.flags.writeable = False
-            object.__setattr__(self, name, own)
+            copy = np.array(getattr(self, name), dtype=np.float64)
+            copy.flags.writeable = False
+            object.__setattr__(self, name, copy)
 
     @property
     def n(self) -> int:

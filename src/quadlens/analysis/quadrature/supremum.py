@@ -60,7 +60,7 @@ MOST_PIECES_PER_KINK = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Pieces:
+class CurvePieces:
     """Pieces of E(s) = α e^{is} + β e^{-is} - γ e^{-2is} for s in [start, stop], α, β constant.
 
     Attributes:
@@ -77,9 +77,9 @@ class Pieces:
     beta: Complex[np.ndarray, " m"]
     gamma: float
 
-    def at(self, chosen: Bool[np.ndarray, " m"]) -> "Pieces":
+    def at(self, chosen: Bool[np.ndarray, " m"]) -> "CurvePieces":
         """Only the chosen pieces."""
-        return Pieces(
+        return CurvePieces(
             self.start[chosen], self.stop[chosen], self.alpha[chosen], self.beta[chosen], self.gamma
         )
 
@@ -97,7 +97,7 @@ def relu_supremum(scheme: Scheme, with_psi: bool = False) -> Exact:
     """
     pieces = _abs_pieces(signed_sums(scheme, with_psi))
     alpha, beta = identity_sums(scheme, with_psi)
-    both = Pieces(
+    both = CurvePieces(
         np.tile(pieces.start, 2),
         np.tile(pieces.stop, 2),
         np.concatenate([pieces.alpha + alpha, pieces.alpha - alpha]) / 2,
@@ -107,14 +107,14 @@ def relu_supremum(scheme: Scheme, with_psi: bool = False) -> Exact:
     return _claim(scheme, both, f"ReLU error, all real s, any c with {'ψ' if with_psi else '2φ'}")
 
 
-def _abs_pieces(sums: SignedSums) -> Pieces:
+def _abs_pieces(sums: SignedSums) -> CurvePieces:
     """One piece between each two neighbouring kinks of [0, π]."""
     kinks = np.clip(sums.kink, 0.0, ABOVE_PI)
     start, stop = np.concatenate([[0.0], kinks]), np.concatenate([kinks, [ABOVE_PI]])
-    return Pieces(start, stop, sums.alpha, sums.beta, 4 / 3).at(stop > start)
+    return CurvePieces(start, stop, sums.alpha, sums.beta, 4 / 3).at(stop > start)
 
 
-def _claim(scheme: Scheme, pieces: Pieces, quantity: str) -> Exact:
+def _claim(scheme: Scheme, pieces: CurvePieces, quantity: str) -> Exact:
     lower, upper, visited = _enclose(pieces)
     radius, n = rounding_radius(scheme.n), scheme.n
     return Exact(
@@ -127,29 +127,31 @@ def _claim(scheme: Scheme, pieces: Pieces, quantity: str) -> Exact:
     )
 
 
-def _enclose(pieces: Pieces) -> tuple[float, float, int]:
+def _enclose(pieces: CurvePieces) -> tuple[float, float, int]:
     """Lower and upper end of the largest |E| over all pieces, and how many pieces were looked at.
 
     `lower` is a value that is reached, `settled` the highest ceiling of pieces that need no more
     halving.
     """
-    lower, settled, visited, most = 0.0, 0.0, 0, MOST_PIECES_PER_KINK * len(pieces.start)
+    lower, settled, visited, most_pieces = 0.0, 0.0, 0, MOST_PIECES_PER_KINK * len(pieces.start)
     for _ in range(MOST_HALVINGS):
-        here, ceiling = _values_and_ceilings(pieces)
-        visited += len(here)
-        lower = max(lower, float(here.max()) - EVALUATION_ERROR)
-        narrow = ceiling - here <= NARROW + EVALUATION_ERROR
+        middle_values, ceiling = _values_and_ceilings(pieces)
+        visited += len(middle_values)
+        lower = max(lower, float(middle_values.max()) - EVALUATION_ERROR)
+        narrow = ceiling - middle_values <= NARROW + EVALUATION_ERROR
         settled = max(settled, float(ceiling[narrow].max(initial=0.0)))
         alive = (ceiling > max(lower, settled)) & ~narrow
         if not alive.any():
             return lower, max(lower, settled), visited
-        if 2 * int(alive.sum()) > most:
+        if 2 * int(alive.sum()) > most_pieces:
             break
         pieces = _halved(pieces.at(alive))
     return lower, max(lower, settled, float(ceiling.max())), visited
 
 
-def _values_and_ceilings(pieces: Pieces) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+def _values_and_ceilings(
+    pieces: CurvePieces,
+) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
     """Return |E| at each middle m, and a ceiling of |E| on [m-r, m+r].
 
     The ceiling is max |E(m) ± r E'(m)| + ½ r² sup|E''|.
@@ -164,8 +166,10 @@ def _values_and_ceilings(pieces: Pieces) -> tuple[Float[np.ndarray, " m"], Float
     value = up + down - integral
     slope = reach * 1j * (up - down + 2 * integral)
     bend = _modulus(pieces.alpha) + _modulus(pieces.beta) + 4 * pieces.gamma
-    ends = np.maximum(_modulus(value + slope), _modulus(value - slope))
-    return _modulus(value), ends + 0.5 * reach * reach * bend * (1 + 2.0**-40) + EVALUATION_ERROR
+    end_values = np.maximum(_modulus(value + slope), _modulus(value - slope))
+    return _modulus(value), end_values + 0.5 * reach * reach * bend * (
+        1 + 2.0**-40
+    ) + EVALUATION_ERROR
 
 
 def _modulus(z: Complex[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
@@ -176,9 +180,9 @@ def _modulus(z: Complex[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
     return np.sqrt(z.real * z.real + z.imag * z.imag)
 
 
-def _halved(pieces: Pieces) -> Pieces:
+def _halved(pieces: CurvePieces) -> CurvePieces:
     middle = pieces.start + (pieces.stop - pieces.start) / 2
-    return Pieces(
+    return CurvePieces(
         np.concatenate([pieces.start, middle]),
         np.concatenate([middle, pieces.stop]),
         np.tile(pieces.alpha, 2),

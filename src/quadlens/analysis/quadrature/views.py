@@ -136,8 +136,8 @@ def by_papers_relu_rule(
 def papers_cells_by_relu_rule(bounds: Bounds) -> tuple[int, ...]:
     """Count the paper's numbers that agree by its ReLU rule, with 0, 1 and 2 extra rectangles."""
     made = tables(bounds)
-    found = [papers_cells(by_papers_relu_rule(made, bounds, boundary)) for boundary in (0, 1, 2)]
-    return tuple(agree for agree, _ in filter(None, found))
+    counts = [papers_cells(by_papers_relu_rule(made, bounds, boundary)) for boundary in (0, 1, 2)]
+    return tuple(agree for agree, _ in filter(None, counts))
 
 
 def _papers_relu_rule(cluster: ClusterBounds, boundary: int) -> dict[str, Claim]:

@@ -106,8 +106,10 @@ class Anatomy:
         )
         self.config.need_stream(words, settings=("phases",))
         spectra = self.spectra
-        own = {0: spectra.path_b, 1: spectra.path_a}.get(self.config.read_position, spectra.input)
-        return find_clusters(replace(spectra, input=own))
+        attended_paths = {0: spectra.path_b, 1: spectra.path_a}.get(
+            self.config.read_position, spectra.input
+        )
+        return find_clusters(replace(spectra, input=attended_paths))
 
     @cached_property
     def key_frequencies(self) -> tuple[int, ...]:

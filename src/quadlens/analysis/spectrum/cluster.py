@@ -252,8 +252,8 @@ def find_roles(spectra: NeuronSpectra) -> NeuronRoles:
 def _share(power: Float[np.ndarray, "half n"], k: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
     """The share of column i's power that k[i] has; 0 for a column without any."""
     total = power.sum(axis=0)
-    own = power[k - 1, np.arange(len(k))]
-    return np.divide(own, total, out=np.zeros_like(total), where=total > 0)
+    own_power = power[k - 1, np.arange(len(k))]
+    return np.divide(own_power, total, out=np.zeros_like(total), where=total > 0)
 
 
 def key_frequencies(clusters: tuple[Cluster, ...]) -> tuple[int, ...]:

@@ -238,8 +238,8 @@ def _usual_names(irreps: Irreps) -> dict[int, str]:
     return {
         i: name
         for name, character in reversed(expected.items())
-        for i, own in enumerate(characters)
-        if np.allclose(own, character, atol=TOLERANCE)
+        for i, part_character in enumerate(characters)
+        if np.allclose(part_character, character, atol=TOLERANCE)
     }
 
 
