@@ -1,4 +1,4 @@
-"""Certificates about small networks on sequences, made by trying every input: the checker's tests need no prover.
+"""Certificates about small networks on sequences, made by trying every input.
 
 Boxes are what all words of a cell reach in float64, a little wider; kinds of leaves are what the
 checker can prove.
@@ -46,7 +46,7 @@ def words_of(network: Network) -> list[tuple[int, ...]]:
 
 
 def taught(seed: int, **fixed: object) -> Weights:
-    """A random network of any kind whose task is what it says on most words of each state and letter.
+    """A random network whose task is its own most frequent answer per state and letter.
 
     Three letters of three or two symbols, two states; the last two letters' tokens depend on the
     state, and the second step is asked before the third letter's token is read but sees the first
@@ -183,7 +183,7 @@ def step_hints(prover: Prover, number: int) -> dict[str, Any]:
 
 
 def certificate_of(weights: Weights, margins: list[dict[tuple[int, ...], Any]]) -> dict[str, Any]:
-    """A certificate of what can be shown with the margin of half of the least positive one, all cells by themselves."""
+    """A certificate with half the smallest positive margin, each cell by itself."""
     content, network = to_bytes(weights), network_of(weights)
     least = min(
         (float(x) for here in margins for x in here.values() if float(x) > 1e-9), default=1.0

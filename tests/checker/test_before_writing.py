@@ -1,4 +1,4 @@
-"""What is written as a certificate is verified: the checker's first stage, and a short proof, come before the file."""
+"""What is written as a certificate is verified: the checker's first stage comes before."""
 
 import json
 import os
@@ -152,7 +152,7 @@ def test_the_first_stage_and_the_proof_are_the_whole_check() -> None:
 
 
 def written_is_verified(certificate: Any, weights: Weights, folder: Path) -> bool:
-    """Whether a certificate was written without a word of what is left to check; such a one is verified."""
+    """Whether a certificate was written without a note on what is left; it is verified."""
     path, told = folder / "written.json", list[str]()
     path.unlink(missing_ok=True)
     try:
@@ -186,7 +186,7 @@ def test_what_is_written_about_sequences_is_verified(
 
 
 def odd(seed: int) -> Weights:
-    """Ordinary weights, but for one or two tensors that are large or small, and norms with a tiny eps."""
+    """Ordinary weights except for one or two tensors, and norms with a tiny eps."""
     draw = np.random.default_rng(seed)
     tiny = [float(10.0 ** draw.integers(-30, -2)) for _ in range(4)]
     norms = Norms(*(Norm("rms" if draw.random() < 0.5 else "layer", eps) for eps in tiny))

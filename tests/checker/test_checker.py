@@ -105,8 +105,10 @@ def test_true_certificates_are_verified(folder: Path, name: str) -> None:
 STORED = TESTS / "data" / "certificates"
 # What a certificate of version 3 with a line about float32 must name.
 HYPOTHESES = (
-    "IEEE binary32", "rounded to nearest", "gradual underflow (of operands too)", "weights first rounded",
-    "layer after layer", "a sum of products in any order", "no Strassen", "no TF32 or bfloat16 inputs or accumulation",
+    "IEEE binary32", "rounded to nearest", "gradual underflow (of operands too)",
+    "weights first rounded",
+    "layer after layer", "a sum of products in any order", "no Strassen",
+    "no TF32 or bfloat16 inputs or accumulation",
     "no layers multiplied out",
 )  # fmt: skip
 
@@ -414,7 +416,7 @@ OTHER_HINTS: dict[str, tuple[str, Tamper]] = {
 
 @pytest.mark.parametrize("what", OTHER_HINTS)
 def test_the_cost_is_no_claim_and_not_checked(folder: Path, what: str) -> None:
-    """Hints other than the producer's prove the same theorem at another cost, whatever is said of it."""
+    """Other hints than the producer's prove the same theorem at another cost."""
     strategy, tamper = OTHER_HINTS[what]
     certificate = tamper(load(folder, f"good.{strategy}"))
     report = run(folder, certificate)
@@ -438,7 +440,7 @@ def _places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | in
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_mutant_is_rejected_or_true(tmp_path: Path, strategy: str) -> None:
-    """Anything anywhere in a certificate: the checker never fails to answer, and what it verifies is true."""
+    """Change anything in a certificate: the checker answers, and what it verifies is true."""
     model = build_transformer(Recipe(7, (1, 2), 16, jitter=0.05, noise=0.03, seed=1))
     truth, rng, verified = true_margins(model), np.random.default_rng(0), 0
     save(model, tmp_path / "m.safetensors")
@@ -479,7 +481,7 @@ def test_thin_is_for_transformers(folder: Path) -> None:
 
 
 def test_a_weaker_claim_is_verified(folder: Path) -> None:
-    """Hints and claims are tried, not compared with the producer's: a smaller margin is also true."""
+    """A smaller margin is also true: hints and claims need not be the producer's."""
     assert run(folder, _margin(Fraction(-1, 10**9))(load(folder))).verdict == "VERIFIED"
 
 
@@ -495,7 +497,7 @@ def test_wrong_inputs_cannot_be_certified(folder: Path) -> None:
 
 @pytest.mark.parametrize("strategy", ["brute", "arcs"])
 def test_an_exact_tie_is_no_witness(tmp_path: Path, strategy: str) -> None:
-    """0 + 0 is answered 0 or 1, as one likes: it is not proved wrong; before version 3 it was listed."""
+    """0 + 0 is answered 0 or 1: it is not proved wrong, as it was before version 3."""
     W_a, W_out = np.array([[1.0, 0], [0, 1], [0, 0]]), np.array([[1.0, 1, 0], [0, 1, 0]])
     model = Weights.mlp(Config.mlp(3, 2), W_a, np.zeros((3, 2)), W_out)
     save(model, tmp_path / "tied.safetensors")
@@ -752,7 +754,7 @@ Words = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Words:
-    """The checker as one file, run in an empty directory and isolated (-I -S: nothing but the standard library)."""
+    """The checker as one file in an empty directory, isolated with -I -S."""
     package, elsewhere = tmp_path_factory.mktemp("package"), tmp_path_factory.mktemp("empty")
     source = [sys.executable, "-m", "quadlens_checker", "--write"]
     for name in ("checker.pyz", "again.pyz"):
@@ -851,7 +853,7 @@ COMMAND_LINE = {
 
 @pytest.mark.slow
 def test_quadlens_check_loads_nothing_of_the_producer(folder: Path) -> None:
-    """The command line and the checker; no NumPy, and no module of quadlens that reads, analyses or proves."""
+    """The command loads the checker, no NumPy, and no reader, analysis or prover."""
     program = (
         "import atexit, sys; atexit.register(lambda: sys.stderr.write(' '.join(sys.modules)))\n"
     )
@@ -940,7 +942,7 @@ def test_the_checker_agrees_with_exact_logits(folder: Path) -> None:
 
 
 def test_true_is_no_number(tmp_path: Path) -> None:
-    """A model with one neuron: `true` equals 1 in Python, but is not what the certificate must say."""
+    """A model with one neuron: `true` equals 1 in Python but is no number here."""
     model = build_mlp(Recipe(3, (1,), 1))
     save(model, tmp_path / "model.safetensors")
     certificate = certify(model, "brute").to_json()

@@ -1,4 +1,4 @@
-"""The checker keeps its limits of time and memory on files made to break them; measured in a process with a limit."""
+"""The checker keeps its limits of time and memory on files made to break them."""
 
 import hashlib
 import json
@@ -66,7 +66,7 @@ sys.exit(code)
 
 
 def measured(folder: Path, certificate: Path, model: Path, allowed: int = SECONDS) -> Run:
-    """Run the one-file checker in a process with a limit of its own, of 4 GB; the peak is the larger of its two."""
+    """Run the one-file checker in a process limited to 4 GB; return its larger peak."""
     limited = ["sh", "-c", 'ulimit -v 4000000; exec "$@"', "sh"]
     words = [
         *limited,
@@ -169,7 +169,7 @@ def test_a_larger_file_is_not_read(folder: Path, tmp_path: Path) -> None:
 
 
 def transformer(kind: str = "F32", fill: float = 0.5, **sizes: int) -> tuple[bytes, bytes]:
-    """A model file with these sizes, all weights `fill`, and a certificate that claims something of it."""
+    """A model file with these sizes, all weights `fill`, and a certificate about it."""
     common = {
         "d_model": 2,
         "n_heads": 1,
@@ -204,7 +204,8 @@ def transformer(kind: str = "F32", fill: float = 0.5, **sizes: int) -> tuple[byt
         "float32_certified": False,
     }
     certificate = {
-        "format": "quadlens-certificate", "version": 1, "statement": "", "verdict": "CERTIFIED", "strategy": "brute",
+        "format": "quadlens-certificate", "version": 1, "statement": "", "verdict": "CERTIFIED",
+        "strategy": "brute",
         "model": model, "claims": claims, "uncertified": [], "witnesses": [], "hints": {},
         "cost": {"flops": 0, "collapse_flops": 0, "brute_force_flops": 0},
     }  # fmt: skip
@@ -272,7 +273,10 @@ def test_the_memory_limit_is_kept_by_the_function_too(folder: Path) -> None:
 
 
 def working(process: str) -> bool:
-    """Whether a process runs; one that has ended may still be listed until somebody asks for its exit code."""
+    """Whether a process runs.
+
+    One that has ended may be listed until its exit code is read.
+    """
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:

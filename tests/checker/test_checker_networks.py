@@ -1,4 +1,4 @@
-"""The checker on other tasks, softmax attention and other activations: against Arb, and against whoever tampers."""
+"""The checker on other tasks, softmax and activations: against Arb and tampering."""
 
 import hashlib
 import json
@@ -365,7 +365,8 @@ def small_softmax(task: Task, activation: Activation = "gelu", seed: int = 0) ->
 
     p = task.n
     config = Config(
-        p=p, d_model=6, d_mlp=9, n_heads=2, d_head=3, d_vocab=p + 1, d_vocab_out=p, n_ctx=3, attention=(0.0, 0.0, 0.0),
+        p=p, d_model=6, d_mlp=9, n_heads=2, d_head=3, d_vocab=p + 1, d_vocab_out=p, n_ctx=3,
+        attention=(0.0, 0.0, 0.0),
         read_position=2, activation=activation, softmax=Softmax(1.0, 3**0.5), task=task,
     )  # fmt: skip
     rng = np.random.default_rng(seed)
@@ -545,7 +546,7 @@ def test_a_changed_file_is_another_model(
 def test_gates_come_from_the_weights(
     proved: tuple[Weights, dict[str, Any], dict[str, Any]],
 ) -> None:
-    """Each weight of query and key changes the scores; b_K adds the same to all scores of '=' and changes nothing."""
+    """Each query and key weight changes the scores; b_K changes no gate."""
 
     def first_scores(model: Weights) -> list[int]:
         layers = read_layers(*read_model(to_bytes(model)), {}, no_clock)

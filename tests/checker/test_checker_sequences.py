@@ -1,4 +1,4 @@
-"""The checker on sequences: tables, curves and tails against Arb, certificates against every input, and tampering."""
+"""The checker on sequences: against Arb, against every input, and tampering."""
 
 import copy
 import hashlib
@@ -160,7 +160,7 @@ def drawn_box(parts: Parts, draw: random.Random) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("seed", range(NETWORKS))
 def test_tables_and_tails_enclose_the_truth(seed: int) -> None:
-    """Weights of attention, what values write, and leads on boxes, of random networks of every kind; no tolerance."""
+    """Attention weights, values and leads on boxes of random networks, without tolerance."""
     draw = random.Random(seed)
     config = random_config(seed, addition_task(), 5, 9)
     weights = random_network(config, seed, scale=[1, 0.3, 3, 30][seed % 4])
@@ -515,7 +515,7 @@ def test_a_counter_example_must_go_wrong() -> None:
 
 
 def only_attention(seed: int) -> Weights:
-    """A network whose leads are ratios, on one of three tasks of which it often gets words wrong."""
+    """A network whose leads are ratios, on one of three tasks with wrong words."""
     spec = (
         TaskSpec(f"max:{3 + seed % 2}", tokens=4)
         if seed % 3
@@ -530,7 +530,7 @@ def only_attention(seed: int) -> Weights:
 
 @pytest.mark.parametrize("seed", range(200 if LONG else 18))
 def test_linear_leaves_are_verified_true_and_near(seed: int) -> None:
-    """Counts hold on every input; claims about one word less, and leaves without their rivals, are rejected."""
+    """Counts hold on every input; one word less, or a leaf without rivals, is rejected."""
     weights = only_attention(seed)
     content, margins = to_bytes(weights), true_margins(weights, network_of(weights))
     found = certify_sequence(weights)
@@ -565,7 +565,10 @@ def test_linear_leaves_are_verified_true_and_near(seed: int) -> None:
 
 
 def test_what_no_coordinate_has_is_not_too_large_for_directions() -> None:
-    """Values of ±2^170 are read by a weight of 2^-161, which is 0 over 2^160: the answer is theirs, not the bias's."""
+    """Values of ±2^170 are read by a weight of 2^-161, which is 0 over 2^160.
+
+    The answer is theirs, not the bias's.
+    """
     next_, fed, step = (((0, 0),),), (Fed(0, ((0, 1),)), 2), Step(1, 0, ((0, 0),))
     config = SequenceConfig(
         3, 2, 2, 1, 1, 1, 1, 0, TaskSpec("large", automaton=Automaton(next_, fed, (step,), ((0,),)))
@@ -573,14 +576,16 @@ def test_what_no_coordinate_has_is_not_too_large_for_directions() -> None:
     one, zero = np.ones((1, 1, 1)), np.zeros((1, 1, 1))
     for value, read, verified in ((2.0**170, 2.0**-161, False), (2.0**39, 2.0**-161, True)):
         weights = Weights(
-            config, W_E=np.array([[1.0], [-1.0], [0.0]]), W_Q=zero, W_K=zero, W_V=one * value, W_O=one,
+            config, W_E=np.array([[1.0], [-1.0], [0.0]]), W_Q=zero, W_K=zero, W_V=one * value,
+            W_O=one,
             W_U=np.array([[read, 0.0]]), b_U=np.array([1.0, 0.0]),
         )  # fmt: skip
         network, content = network_of(weights), to_bytes(weights)
         margins, task = true_margins(weights, network), network.task.value
         right = {"kind": "right", "own": 2, "answer": 0, "box": []}
         certificate = {
-            "format": "quadlens-certificate", "version": 4, "strategy": "cells", "verdict": "CERTIFIED",
+            "format": "quadlens-certificate", "version": 4, "strategy": "cells",
+            "verdict": "CERTIFIED",
             "statement": statement(task, 2, 0, 0, Fraction(1, 2)), "counter_example": None,
             "model": {"sha256": hashlib.sha256(content).hexdigest(), "task": task},
             "claims": {"inputs": 2, "certified_inputs": 2, "wrong_inputs": [0, 0], "margin": "1/2"},

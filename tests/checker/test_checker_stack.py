@@ -1,4 +1,4 @@
-"""The checker on networks of several layers and with norms: its integers enclose 200 bits, and it rejects."""
+"""The checker on several layers and norms: it encloses 200 bits, and it rejects."""
 
 import copy
 import json
@@ -35,7 +35,8 @@ def transformer(
     norms: Norms, layers: int, softmax: Softmax | None, activation: Any = "relu"
 ) -> Config:
     return Config(
-        4, 6, 7, 2, 3, 6, 6, 3, (0.3, 0.2, 0.1), 1 + layers % 2, activation, softmax=softmax, n_layers=layers,
+        4, 6, 7, 2, 3, 6, 6, 3, (0.3, 0.2, 0.1), 1 + layers % 2, activation, softmax=softmax,
+        n_layers=layers,
         norms=norms,
     )  # fmt: skip
 
@@ -159,7 +160,7 @@ def test_malformed_configs_are_rejected(change: Callable[[Any], None]) -> None:
 
 
 def test_an_mlp_with_biases_is_exact(tmp_path: Path) -> None:
-    """One hidden layer: the collapse has the biases, in every strategy and in what float32 can change."""
+    """The collapse of one hidden layer has the biases, in every strategy and for float32."""
     config = Config.mlp(5, 7, bias=True)
     model = drawn(config, np.random.default_rng(3), dtype=np.float32)
     model = model.asked(task_from_table(model.forward(all_pairs(5)).argmax(axis=1).reshape(5, 5)))

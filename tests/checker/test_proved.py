@@ -54,7 +54,7 @@ def test_the_theorem_rests_on_no_axiom(built: Path, tmp_path: Path) -> None:
 
 
 def test_no_proof_is_left_out_and_nothing_is_replaced_by_hand() -> None:
-    """But by Coq's own tables for zarith and for booleans, pairs and lists, which docs/trust.md names."""
+    """Only Coq's own tables for zarith, booleans, pairs and lists replace definitions."""
     text = "\n".join(path.read_text(encoding="utf-8") for path in PROOFS)
     left_out = r"\b(Admitted|admit|Abort|Axiom|Parameter|Conjecture|Variable\s+\w+\s*:.*axiom)\b"
     assert not re.search(left_out, text)
@@ -101,7 +101,7 @@ class Pair:
 
     @property
     def restated(self) -> "Pair":
-        """Words, counts and the float32 line made to fit, so that a verdict is about the claims themselves."""
+        """The pair with fitting words, counts and float32 line."""
         content, certificate = to_bytes(self.model), self.certificate
         config = read_model(content)[0]
         claims, p = certificate["claims"], config.p
@@ -126,7 +126,7 @@ def verdicts(pair: Pair, folder: Path) -> tuple[str, str, str]:
 
 
 def exact_model(rng: np.random.Generator) -> Weights:
-    """A small exact network: of any family, usual or extreme; or one that adds, from perfect to broken."""
+    """A small exact network of any family, or one that adds, perfect to broken."""
     kind = rng.random()
     if kind < 0.4:
         build = build_mlp if rng.random() < 0.5 else build_transformer
@@ -151,7 +151,7 @@ def exact_model(rng: np.random.Generator) -> Weights:
 
 
 def certified(rng: np.random.Generator) -> Pair:
-    """An exact network with a certificate by brute force or moments, or by arcs where there are such."""
+    """An exact network with a certificate by brute force, moments or arcs."""
     while True:
         model = exact_model(rng)
         arcs = model.config.activation in ("relu", "abs") and rng.random() < 0.2
@@ -230,7 +230,7 @@ def _hint(key: str) -> Callable[[Pair, np.random.Generator], Pair]:
 
 
 def _settled(pair: Pair, rng: np.random.Generator) -> Pair:
-    """Fewer or more inputs are settled by every logit; or another order of the neurons, which coefficients come in."""
+    """Resolve more or fewer inputs by every logit, or reorder the neurons."""
     hints, p = pair.certificate["hints"], pair.certificate["model"]["p"]
     if pair.certificate["strategy"] != "moments":
         return _uncertified(pair, rng)
@@ -250,7 +250,7 @@ MUTATIONS = *CLAIMS, _hint("basis"), _hint("coefficients"), _hint("shift"), _set
 
 @pytest.mark.parametrize("seed", range(4))
 def test_verdicts_are_the_python_checkers(seed: int, tmp_path: Path) -> None:
-    """75 models, their certificates and 250 mutants for each of four seeds: 300 models and 1,000 mutants."""
+    """300 models with their certificates and 1,000 mutants, in four seeds."""
     rng, seen, mutants = np.random.default_rng(seed), Counter[Any](), Counter[Any]()
     for n in range(75):
         pair = certified(rng)
@@ -294,7 +294,7 @@ def test_bundled_models(name: str, strategy: str, tmp_path: Path) -> None:
 
 
 def test_moments_is_much_cheaper_than_brute_force(tmp_path: Path) -> None:
-    """Of one network at p = 113, the same claim by both: at most a third of the time, as it forms no logits."""
+    """One network at p = 113: `moments` takes at most a third of brute force's time."""
     model = build_mlp(Recipe(113, (3, 7, 11, 16, 19, 22, 25, 28), 512, jitter=0.05, noise=0.001))
     pair = Pair(json.loads(certify(model, "moments").to_bytes()), model)
     assert "exact" not in pair.certificate["hints"]
@@ -427,7 +427,7 @@ def test_bad_model_files(files: Path, tmp_path: Path) -> None:
 
 
 def test_noise_is_no_crash(files: Path, tmp_path: Path, built: Path) -> None:
-    """500 files with bytes changed, cut or doubled: a verdict or a message, never an uncaught exception."""
+    """500 damaged files: a verdict or a message, never an uncaught exception."""
     rng = np.random.default_rng(0)
     for n in range(500):
         names = ["moments.json", "m.safetensors"]
@@ -460,7 +460,7 @@ def test_without_the_program(monkeypatch: pytest.MonkeyPatch, files: Path) -> No
 
 
 def test_a_table_under_a_false_name_is_rejected(tmp_path: Path) -> None:
-    """The theorem is about the table; that it is the group's whose name it has is asked outside it, as in Python."""
+    """The theorem is about the table; its name is checked outside it, as in Python."""
     rng, config = np.random.default_rng(3), Config.mlp(6, 8)
     drawn = {
         name: rng.standard_normal(shape).astype(np.float32) for name, shape in config.shapes.items()

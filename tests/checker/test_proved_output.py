@@ -1,4 +1,4 @@
-"""What the proved program prints is read line by line, and its exit code decides: a file's text cannot be a verdict."""
+"""The proved program's exit code decides; a file's text cannot be a verdict."""
 
 import stat
 from pathlib import Path

@@ -66,7 +66,7 @@ def test_words_and_version_belong_together(version: object) -> None:
 
 
 def test_what_no_input_reaches_does_not_count() -> None:
-    """The answer of several tokens is right in a state that no word leads to: the old words are true there."""
+    """A set of right tokens in an unreachable state keeps the old words true."""
     tables: dict[str, Any] = {
         "next": [[[0, 2]], [[0, 0], [0, 0], [0, 0]]],
         "positions": [{"letter": 0, "tokens": [[0, 1]]}],

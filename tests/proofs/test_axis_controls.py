@@ -1,4 +1,4 @@
-"""Controls of the axis of s: counted again with a forward pass written out, and by another network."""
+"""Controls of the axis of s: counted again by a written-out forward pass and another network."""
 
 import dataclasses
 import json

@@ -42,7 +42,7 @@ def test_no_strategy_claims_more_than_is_true_of_any_model(model: Weights) -> No
 @examples(80)
 @given(networks)
 def test_brute_force_proves_all_that_is_clearly_right(model: Weights) -> None:
-    """What leads by more than the room that a claim leaves is certified; what is behind by more is a witness."""
+    """What leads by more than the claim's room is certified; what trails by more is a witness."""
     proof = attempt(STRATEGIES["brute"], model)
     loss = float(proof.terms["rounding"].bound) if proof.terms else 0.0
     room = 2 * max(2.0**-20, 5 * loss)
@@ -93,7 +93,7 @@ def gate_operations(exact: Tables[Dyadic], layer: FloatLayer) -> int:
 @examples(80)
 @given(networks)
 def test_the_formula_for_operations_is_what_arrays_count(model: Weights) -> None:
-    """Brute force by enclosure, with arrays that count; gates, σ and comparisons are what the tables say."""
+    """Brute force by enclosure, with counting arrays; gates, σ and comparisons as tabulated."""
     config = model.config
     assume(not is_exact(config))
     exact = Anatomy(model).tables
@@ -135,7 +135,10 @@ def test_the_underflow_term_needs_its_guard(monkeypatch: pytest.MonkeyPatch) -> 
     """
 
     def tiny_tables(scale: float) -> Tables[Dyadic]:
-        """Half of `scale` on each of two positions, where token 0 adds 2^-1076 to every logit and token 1 nothing."""
+        """Half of `scale` on each of two positions.
+
+        Token 0 adds 2^-1076 to every logit and token 1 nothing.
+        """
         config = Config(2, 1, 1, 1, 1, 2, 2, 2, (0.0, 0.0), 1, softmax=Softmax(scale, 1.0, True))
         tensors = {name: np.zeros(shape) for name, shape in config.shapes.items()}
         sizes = {"W_E": 1.0, "W_V": 2.0**-500, "W_O": 2.0**-500, "W_U": 2.0**-76}
@@ -146,7 +149,10 @@ def test_the_underflow_term_needs_its_guard(monkeypatch: pytest.MonkeyPatch) -> 
         return replace(exact, S_a=exact.S_a.scaled(0.0), S_b=exact.S_b.scaled(0.0))
 
     def lost(scale: float) -> tuple[Fraction, Fraction]:
-        """How far a skip term is from the truth at a = 0, b = 1, which is scale/2 · 2^-1076, and the bound on it."""
+        """The error of a skip term at a = 0, b = 1, and the bound on it.
+
+        The term is scale/2 · 2^-1076.
+        """
         layer, truth = float_layer(tiny_tables(scale)), Fraction(scale) / 2**1077
         computed = Fraction(float(layer.skip(0)[1, 0]))
         return abs(computed - truth), Fraction(layer.skip_error)
@@ -161,7 +167,7 @@ def test_the_underflow_term_needs_its_guard(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_turned_basis_spans_the_same_and_the_least_coefficients_go_first() -> None:
-    """Neurons that each write one of three functions: turned, each has one coefficient that counts."""
+    """Neurons that each write one of three functions: turned, each has one coefficient."""
     rng = np.random.default_rng(0)
     waves, owner, size = (
         np.linalg.qr(rng.standard_normal((11, 3)))[0],
@@ -185,7 +191,7 @@ def test_a_turned_basis_spans_the_same_and_the_least_coefficients_go_first() -> 
     "activation", [name for name in ACTIVATIONS if NONLINEARITIES[name].far is not None]
 )
 def test_tabulated_activations_are_within_their_error(activation: Activation) -> None:
-    """At random arguments, close to nodes and far out; and slope and curvature are what the bound says."""
+    """At random arguments, close to nodes and far out; slope and curvature are in the bound."""
     from flint import arb
 
     from quadlens.proofs.pairs.float_layer import CURVATURE, FAR, STEEPEST, enclosed_activation
@@ -210,7 +216,7 @@ def test_tabulated_activations_are_within_their_error(activation: Activation) ->
 
 
 def test_a_weight_below_the_smallest_double_times_a_huge_neuron_is_in_the_rounding_term() -> None:
-    """W_out · W_U is too small for a double, the neuron is 1e307: what that takes from the logits is not neglected."""
+    """W_out · W_U is too small for a double and the neuron is 1e307: the loss is counted."""
     config = Config(
         p=2,
         d_model=1,
@@ -243,7 +249,7 @@ def test_a_weight_below_the_smallest_double_times_a_huge_neuron_is_in_the_roundi
 def test_where_a_sparser_form_proves_less_or_costs_more_every_coefficient_is_kept(
     monkeypatch: pytest.MonkeyPatch, drawn: int, cushion: float, cost: float
 ) -> None:
-    """On `clock`, where README says what the proof costs; a poor sample allows zeros that leave others unproved."""
+    """On `clock`; a poor sample allows zeros that leave other inputs unproved."""
     monkeypatch.setattr(direct, "DRAWN", drawn)
     monkeypatch.setattr(direct, "CUSHION", cushion)
     certificate = certify(load("clock"), "moments")

@@ -1,4 +1,4 @@
-"""The targets at full size, p = 59 and d_mlp = 512: cost, size of the certificate, and time to check."""
+"""The targets at full size, p = 59 and d_mlp = 512: cost, certificate size, time to check."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""No claim may exceed the truth by any amount: every claim against exhaustive exact evaluation, without tolerance."""
+"""No claim may exceed the truth: exhaustive exact evaluation, without tolerance."""
 
 import os
 import subprocess
@@ -55,7 +55,7 @@ from strategies import mlps, seeds
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "number"), [("small", "1000"), ("any", "200")])
 def test_a_thousand_models_without_a_counter_example(kind: str, number: str) -> None:
-    """Every strategy on each, in a process without run-time shape checks, which would take most of the time.
+    """Run every strategy on each model, in a process without run-time shape checks.
 
     More: python tests/soundness_marathon.py any 20000
     """
@@ -99,7 +99,7 @@ def test_moments_never_claim_more_than_is_true(model: Weights) -> None:
 @examples(60)
 @given(small_models, st.integers(1, 4), seeds)
 def test_any_basis_whatever_gives_a_true_bound(model: Weights, rank: int, seed: int) -> None:
-    """Random functions and coefficients, with no relation to the model: each margin less ρ is at most the truth."""
+    """For random functions and coefficients each margin less ρ is at most the truth."""
     exact, rng = integer_model(collapse_exactly(model)), np.random.default_rng(seed)
     form = LowRank(
         rng.integers(-9, 9, (rank, exact.p)),
@@ -140,7 +140,7 @@ def test_moments_in_float64_prove_a_clean_model_and_count_their_operations() -> 
 
 
 def test_moments_in_float64_refuse_what_their_theorem_does_not_cover() -> None:
-    """Skip terms that make nearly every answer wrong, and another activation: no proof instead of a false one."""
+    """Skip terms that make answers wrong, and another activation: no proof, not a false one."""
     collapsed = build_mlp(Recipe(31, (3, 7, 11, 13), 200)).collapse()
     wrong = replace(collapsed, S_a=collapsed.S_a + 1e6 * (np.arange(31) == 0))
     for outside in (wrong, replace(collapsed, activation="abs")):
@@ -200,7 +200,7 @@ def test_one_wrong_input_of_994009_is_found_below_half_a_percent_of_brute_force(
 
 
 def test_auto_takes_the_cheap_proof_unless_it_is_to_be_checked() -> None:
-    """Past the largest p of integer moments: float64 moments to know, arcs to have a certificate."""
+    """Past integer moments' largest p: float64 moments to know, arcs for a certificate."""
     model = build_mlp(Recipe(31, (3, 7, 11, 13), 200, noise=0.001))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Moments, "__init__", partialmethod(Moments.__init__, largest_integer_p=0))
@@ -211,7 +211,7 @@ def test_auto_takes_the_cheap_proof_unless_it_is_to_be_checked() -> None:
 
 
 def test_auto_goes_on_with_arcs_where_float64_leaves_an_input_open() -> None:
-    """A margin that float64 moments settle neither way: their proof is not complete, and `auto` proves it by arcs."""
+    """A margin that float64 moments do not decide is proved by arcs."""
     wrong = plant_error(build_mlp(Recipe(31, (3, 7, 11, 13), 200, noise=0.001, scale=0.1)), 5, 20)
     lifted = wrong.W_out.copy()
     lifted[-1, 26] += float(true_margins(wrong)[5][20]) / 2 - 2.0**-22  # the neuron fires with 2
@@ -241,7 +241,7 @@ def test_large_models_take_the_float64_path() -> None:
 @examples(40)
 @given(nearly_tied_adders())
 def test_moments_of_full_rank_are_as_good_as_exact(model: Weights) -> None:
-    """A look-up table has no low rank; the last attempt has all of it, and only rounding of the hints is lost."""
+    """A look-up table has no low rank: at full rank only the hints' rounding is lost."""
     right = sum(margin > Fraction(1, 10**5) for row in true_margins(model) for margin in row)
     assert int(Moments().prove(model).certified.sum()) >= right
 
@@ -286,8 +286,8 @@ def test_exactly_tied_logits_are_not_certified() -> None:
     exact = Brute().prove(model)
     assert len(exact.tied) == 25
     assert (
-        exact.reason
-        == "the model is tied on 25 of 25 inputs, for example 0 + 0: the logit of 1 equals that of 0"
+        exact.reason == "the model is tied on 25 of 25 inputs, for example 0 + 0: the "
+        "logit of 1 equals that of 0"
     )
 
 
@@ -311,7 +311,7 @@ def test_a_strategy_that_fails_is_told_from_one_that_does_not_apply() -> None:
 
 
 def written_out(exact: IntegerModel, plan: ArcPlan, weights: np.ndarray) -> tuple[np.ndarray, int]:
-    """Σ_i v_i ReLU(pre_i) of every input for each row v, by arcs and corrections in loops; and how many operations."""
+    """Σ_i v_i ReLU(pre_i) of every input for each row v, in loops, and their operations."""
     p, d_mlp = exact.p, exact.d_mlp
     # Every sign, and every neighbour's sign beside it.
     counted = 2 * p * p * d_mlp + plan.mispredicted
@@ -339,7 +339,7 @@ def written_out(exact: IntegerModel, plan: ArcPlan, weights: np.ndarray) -> tupl
 @examples(60)
 @given(tied_mlps())
 def test_operations_are_those_of_the_proof_written_out(model: Weights) -> None:
-    """The obvious loops give the same logits and sums, and what they count is the closed formula."""
+    """Plain loops give the same logits and sums, and count the closed formula."""
     p, d_mlp = model.config.p, model.config.d_mlp
     exact = integer_model(collapse_exactly(model))
     answers, plan = arc_answers(exact, np.arange(d_mlp))
@@ -455,7 +455,7 @@ def test_four_underflows_for_each_rounding_on_a_path_are_all_there_are(model: We
     config = model.config
 
     def of_sum(terms: int, added: int = 1) -> int:
-        """Products, additions and rounded weights of a sum, with a bias (rounded too) and other things added."""
+        """Products, additions and rounded weights of a sum, with a rounded bias and more terms."""
         return terms + (terms - 1 + added) + terms + min(added, 1)
 
     if not config.has_stream:
@@ -488,6 +488,6 @@ def test_square_models_are_refused_by_arcs_with_a_reason() -> None:
 def test_collapse_cost_of_attention_that_looks_nowhere() -> None:
     rng = np.random.default_rng(0)
     config = Config(3, 2, 2, 1, 2, 3, 3, 2, (0.0, 0.0), 0)
-    test_collapse_cost_counts_every_product_of_the_exact_collapse.hypothesis.inner_test(  # type: ignore[attr-defined]
-        Weights(config, **{name: rng.normal(size=shape) for name, shape in config.shapes.items()})
-    )
+    weights = {name: rng.normal(size=shape) for name, shape in config.shapes.items()}
+    counted = test_collapse_cost_counts_every_product_of_the_exact_collapse
+    counted.hypothesis.inner_test(Weights(config, **weights))  # type: ignore[attr-defined]

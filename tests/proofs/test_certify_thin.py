@@ -1,4 +1,4 @@
-"""Moments without the collapse: what is left out is bounded, whatever the directions; and it is cheap."""
+"""`thin` bounds what it leaves out, whatever the directions, and it is cheap."""
 
 import pickle
 from dataclasses import replace
@@ -86,7 +86,7 @@ def square(x: np.ndarray) -> Fraction:
 def test_any_directions_whatever_give_true_bounds(
     model: Weights, r: int, r_out: int, q: int, added: int, seed: int
 ) -> None:
-    """Streams, |U - Ũ|, the residual of W_L, skip terms and margins: against the exact collapse, without tolerance."""
+    """Every bound of `thin` against the exact collapse, without tolerance."""
     config, rng = model.config, np.random.default_rng(seed)
     p, d, n = config.p, config.d_model, config.d_mlp
     exact, streams = collapse_exactly(model), streams_of(model)
@@ -253,7 +253,10 @@ def test_pizza_costs_so_many_operations_per_weight() -> None:
 
 
 def test_thin_counts_each_sign_as_arcs_does() -> None:
-    """`arcs` takes 2 p² d_mlp: every sign, and each compared with its neighbour's. `thin` makes a set more a token."""
+    """`arcs` takes 2 p² d_mlp: each sign, and its comparison with the neighbour's.
+
+    `thin` makes a set more per token.
+    """
     for p, n in ((5, 3), (59, 512), (64, 8), (65, 8), (130, 20)):
         assert p * sets_of_signs(p, n) == 2 * p * p * n + p * p
         assert saved_by_words(p, n) == (p - len(range(0, p, 64))) * sets_of_signs(p, n)

@@ -1,4 +1,4 @@
-"""Words counted on both sides of a plane, and over several steps: against every word, by prover and checker."""
+"""Words counted by hyperplanes, over several steps: prover and checker against every word."""
 
 import copy
 import hashlib
@@ -31,7 +31,7 @@ REFUSALS = Rejected, ValueError, TypeError, LookupError, AttributeError, Arithme
 
 @pytest.fixture(autouse=True)
 def _hardly_refined(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cells are counted where a real proof would rather refine them, small tasks being refined to single words."""
+    """Count cells that a real proof would rather refine to single words."""
     monkeypatch.setattr(decide, "ROOM_WHERE_WRONG", 0)
     monkeypatch.setattr(decide, "MOST_CELLS", 0)
     monkeypatch.setattr(counting, "MOST_COUNTED", 0)
@@ -110,7 +110,10 @@ def sum_of_words(certificate: SequenceCertificate, step: int, leaf: int) -> int:
 
 
 def restated(value: Any) -> Any:
-    """With totals, verdict and words that fit the counts of its leaves, where cells of one leaf are counted once."""
+    """A certificate with totals, verdict and words that fit its leaves' counts.
+
+    Cells of one leaf are counted once.
+    """
     claims = value["claims"]
     margin = None if claims["margin"] is None else Fraction(claims["margin"])
     least, most = claims["wrong_inputs"]
@@ -120,7 +123,7 @@ def restated(value: Any) -> Any:
 
 @pytest.mark.slow
 def test_what_a_leaf_counts_is_not_believed() -> None:
-    """Counts, ends, slopes and bins that are a little better than the truth are rejected, whatever the claims say."""
+    """Counts, ends, slopes and bins a little better than the truth are rejected."""
     weights, honest, certificate = a_counted_one()
     content, tried = to_bytes(weights), 0
     verify(copy.deepcopy(honest), content, no_clock)
@@ -155,7 +158,7 @@ def test_what_a_leaf_counts_is_not_believed() -> None:
 
 @pytest.mark.slow
 def test_mutants_of_planes_are_rejected_or_true() -> None:
-    """Fields of counted leaves at random, the claims left as they are: what is still verified is true."""
+    """Change fields of counted leaves at random: what is still verified is true."""
     weights, honest, certificate = a_counted_one()
     content, draw, survived = to_bytes(weights), random.Random(0), 0
     check(certificate)

@@ -1,4 +1,4 @@
-"""Networks at the edge: nothing to get wrong, numbers that no float holds, margins as small as floats go."""
+"""Edge cases: nothing can be wrong, numbers beyond floats, the smallest margins."""
 
 import json
 from dataclasses import replace
@@ -40,7 +40,8 @@ def of_one_letter(
         "d_head": 1,
         "d_value": 1,
     }
-    return SequenceConfig(**{**numbers, "d_mlp": 0, **sizes}, task=TaskSpec("one", automaton=table))  # type: ignore[arg-type]
+    task = TaskSpec("one", automaton=table)
+    return SequenceConfig(**{**numbers, "d_mlp": 0, **sizes}, task=task)  # type: ignore[arg-type]
 
 
 def plain(config: SequenceConfig, W_U: Any, **tensors: Any) -> Weights:

@@ -47,7 +47,7 @@ def test_digits_of_tasks_on_pairs_too(name: str) -> None:
 
 
 def test_positions_that_no_step_reads_need_no_place_in_the_network(tmp_path: Path) -> None:
-    """The last digit of an answer is decoded and never read: a network need not have a position for it."""
+    """The last digit of an answer is never read: a network may lack its position."""
     whole = random_network(random_config(3, addition_task(1, 3), 5, 6, mask="causal", rope=None), 3)
     config = replace(sequence_config(whole), n_ctx=5)
     tensors = {name: x[:5] if name == "W_pos" else x for name, x in whole.tensors.items()}
@@ -62,7 +62,10 @@ def test_positions_that_no_step_reads_need_no_place_in_the_network(tmp_path: Pat
 
 
 def distant(letters: int, alphabet: int = 4) -> Weights:
-    """The step that asks for the first letter is read at the last one: its window is the whole word."""
+    """A task whose window is the whole word.
+
+    The step that asks for the first letter is read at the last one.
+    """
     same = ((0,) * alphabet,)
     fed = tuple(Fed(i, (tuple(range(alphabet)),)) for i in range(letters))
     step = Step(letters - 1, 0, (tuple(i % 2 for i in range(alphabet)),))

@@ -1,4 +1,4 @@
-"""What strategies say of themselves, what the proofs of one model share, and which of them can be written down."""
+"""What strategies state, what proofs of one model share, and which can be written."""
 
 import json
 import math
@@ -168,7 +168,7 @@ def extreme_transformer(activation: Activation) -> Weights:
 def test_a_certificate_is_written_only_if_the_checker_can_read_it(
     model: Weights, strategy: str, tmp_path: Path
 ) -> None:
-    """Whatever the weights: a file that is verified, or a refusal in words; never a certificate that is rejected."""
+    """Any weights: a file that is verified or a refusal, never a rejected certificate."""
     certificate = certify(model, strategy, checkable=True)
     assert summary(certificate)["verdict"] == certificate.verdict
     if certificate.obstacle:
@@ -189,7 +189,7 @@ EXTREME_MODELS = 2000 if os.environ.get("QUADLENS_HYPOTHESIS") == "long" else 15
 
 @pytest.mark.parametrize("share", range(3))
 def test_every_certificate_written_is_verified_whatever_the_model(share: int) -> None:
-    """Softmax times 10^9, pre-activations of 10^18, scores beyond 2^60: the producer knows what the checker refuses."""
+    """Extreme softmax, pre-activations and scores: the producer knows the checker's limits."""
     found: Counter[str] = Counter()
     for number in range(share, EXTREME_MODELS, 3):
         model = extreme_model(np.random.default_rng([35, number]))
@@ -207,7 +207,7 @@ def test_every_certificate_written_is_verified_whatever_the_model(share: int) ->
 def gated(
     scale: float, values: float, activation: Activation = "relu", scores: float = 1.0
 ) -> Weights:
-    """Two positions, p = 3: softmax times `scale`, of values of this size; the right answer comes through the skip."""
+    """Two positions, p = 3: softmax times `scale`; the answer comes through the skip."""
     config = Config(
         3, 3, 2, 1, 1, 3, 3, 2, (0.0, 0.0), 1, activation, softmax=Softmax(scale, 1.0, True)
     )
@@ -221,7 +221,7 @@ def gated(
 
 @pytest.mark.parametrize("strategy", ["brute", "moments"])
 def test_a_claim_leaves_room_for_what_the_checker_loses(strategy: str) -> None:
-    """Both kinds of room: with more rounding in the checker than in the proof, a smaller claim; with too much, none."""
+    """More rounding in the checker than in the proof: a smaller claim, or none."""
     assert outcome(gated(1.0, 1.0), strategy) == outcome(gated(1e-15, 1e15), strategy) == "verified"
     assert "the checker's own enclosure can lose" in outcome(gated(1e-20, 1e20), strategy)
     assert "scores below 2^60" in outcome(gated(1e-12, 1.0, scores=1e19), strategy)

@@ -1,4 +1,4 @@
-"""What is for networks that answer pairs is refused in words for those on sequences, by the commands and in Python."""
+"""Commands and Python refuse, for networks on sequences, what is for pairs alone."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is said of a network on sequences is true of its attention, its intervals and its answers on words tried."""
+"""Explanations of networks on sequences are true of attention, intervals and answers."""
 
 import dataclasses
 import json
@@ -96,7 +96,7 @@ def test_s_lies_in_the_interval_of_its_value_on_every_word_tried(
 
 
 def test_the_adder_reads_two_places_as_a_decimal_number(adder: SequenceExplanation) -> None:
-    """s is x_5 + y_5 and about a tenth of x_4 + y_4; no two intervals of different digits overlap."""
+    """s is x_5 + y_5 and about a tenth of x_4 + y_4; intervals of other digits are disjoint."""
     axis = adder.axis
     assert axis is not None
     assert axis.per_sum_before is not None
@@ -189,7 +189,7 @@ def test_a_report_of_an_adder_is_a_page_with_its_picture_and_its_verdict(tmp_pat
 
 
 def shares_of(weights: Weights, head: int, step: int) -> dict[str, list[Any]]:
-    """By positions' names, the share of attention on each letter (and on all constants), of every input, in balls."""
+    """The attention shares on each letter and on all constants, of every input, in balls."""
     truth, network = Truth(weights), network_of(weights)
     task, (query, _, _) = network.task, network.task.steps[step]
     ours, found = Network(weights), dict[str, list[Any]]()
@@ -240,7 +240,10 @@ def test_no_share_of_attention_is_outside_its_bounds_on_any_input(seed: int) -> 
 
 
 def reading_one_of_two() -> Weights:
-    """Scores 0 or -46 on the first of two bits, always -41 on the second: when the first is 1 the second gets all."""
+    """Scores 0 or -46 on the first of two bits, always -41 on the second.
+
+    When the first is 1 the second gets all attention.
+    """
     task = Automaton(
         next=(((0, 0),), ((0, 0),)), positions=(Fed(0, ((0, 1),)), Fed(1, ((0, 1),)), 2),
         steps=(Step(2, 0, ((0, 1),)),), answers=((0,), (1,)),
@@ -251,7 +254,8 @@ def reading_one_of_two() -> Weights:
     keys = np.array([[[0.0, 0.0], [-46.0, 0.0]]])
     mask = np.array([[[1, 0, 0], [1, 1, 0], [1, 1, 1]]], dtype=np.float64)
     return Weights(
-        config, W_E=np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]), W_Q=zero, b_Q=np.array([[1.0, 0.0]]), W_K=keys,
+        config, W_E=np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]), W_Q=zero, b_Q=np.array([[1.0,
+        0.0]]), W_K=keys,
         W_V=np.eye(2)[None], W_O=np.eye(2)[None], W_U=np.eye(2), score_bias=bias, mask=mask,
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Proofs on sequences against every word in 200-bit arithmetic; what they are made of, against random points."""
+"""Proofs on sequences against every word at 200 bits; their parts at random points."""
 
 import json
 import os
@@ -54,7 +54,7 @@ def test_nothing_is_claimed_beyond_the_truth_of_many(first: int) -> None:
 
 
 def one_wrong_of(letters: int, base: int) -> Weights:
-    """A mean of digits that only the word of largest digits lifts above a threshold, asked always to stay below."""
+    """A mean of digits that only the largest word lifts above a threshold."""
     rows = tuple((tuple([0] * base),) for _ in range(letters))
     fed = tuple(Fed(i, (tuple(range(base)),)) for i in range(letters))
     step = Step(letters, letters - 1, (tuple([0] * base),))
@@ -77,7 +77,9 @@ def test_one_wrong_word_of_a_hundred_million_is_found_and_counted() -> None:
 
 
 def in_a_triangle(letters: int, base: int) -> Weights:
-    """Attention brings a mean of points on two sides of a triangle, and the lead is the distance to the third side.
+    """Attention gives a mean of points on two sides of a triangle.
+
+    The lead is the distance to the third side.
 
     The two coordinates are bounded each by itself, so that boxes say nothing before nearly every
     letter is fixed.
@@ -135,7 +137,7 @@ def test_hard_cells_are_attacked_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", ["gelu", "gelu_tanh", "silu"])
 def test_activations_and_slopes_are_enclosed(name: str) -> None:
-    """Random points of random intervals by Arb; and σ'', σ''', σ'''' are as small as the theorem says."""
+    """Random points of random intervals by Arb; σ'', σ''', σ'''' are within the theorem."""
     rng = np.random.default_rng(0)
     low = rng.normal(size=600) * rng.choice([1, 10, 60], 600)
     high = low + np.abs(rng.normal(size=600)) * rng.choice([0, 1e-6, 0.01, 1, 30], 600)
@@ -143,7 +145,8 @@ def test_activations_and_slopes_are_enclosed(name: str) -> None:
     with precision(200):
         for i in range(600):
             for x in (low[i], high[i], low[i] + (high[i] - low[i]) * rng.random()):
-                truth = [*series(name, arb(float(min(x, high[i]))), 2).coeffs(), arb(0), arb(0)]  # type: ignore[arg-type]
+                point = arb(float(min(x, high[i])))
+                truth = [*series(name, point, 2).coeffs(), arb(0), arb(0)]  # type: ignore[arg-type]
                 assert arb(float(value.lo[i])) <= truth[0] <= arb(float(value.hi[i]))
                 assert arb(float(slope.lo[i])) <= truth[1] <= arb(float(slope.hi[i]))
         for i in range(-40 * 32, 40 * 32):
@@ -157,7 +160,7 @@ def test_activations_and_slopes_are_enclosed(name: str) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_points_of_boxes_are_between_the_bounds(seed: int) -> None:
-    """Margins at random points and corners of random boxes, by Arb, against both bounds over the box."""
+    """Margins at random points and corners of random boxes, by Arb, against both bounds."""
     network = Network(random_network(random_config(seed, addition_task(), 5, 9), seed))
     tables, rng = network.step(1), np.random.default_rng(seed)
     k, tail = len(network.heads), Tail(network)

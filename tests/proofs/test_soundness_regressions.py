@@ -1,4 +1,4 @@
-"""Claims that were once false, or limits that once did not hold: each stays here as the model that showed it."""
+"""Claims that were once false and limits that once failed, each with its model."""
 
 import dataclasses
 import hashlib
@@ -43,13 +43,16 @@ def zeros(*shape: int) -> np.ndarray:
 def adder(
     heads: int, width: int, extra_outputs: int = 0, lost: int = 0, size: float = 1.0
 ) -> Weights:
-    """p = 3, exact: one neuron a pair. `lost` terms of just under half an ulp of 1 reach the logits through attention.
+    """An exact network for p = 3 with one neuron per pair.
+
+    `lost` terms of just under half an ulp of 1 reach the logits through attention.
 
     A float32 program that adds them to b_O = 1 one by one loses them all.
     """
     p, d = 3, 10
     config = Config(
-        p=p, d_model=d, d_mlp=9, n_heads=heads, d_head=width, d_vocab=2 * p + 1, d_vocab_out=p + extra_outputs, n_ctx=3,
+        p=p, d_model=d, d_mlp=9, n_heads=heads, d_head=width, d_vocab=2 * p + 1,
+        d_vocab_out=p + extra_outputs, n_ctx=3,
         attention=(1.0, 1.0, 1.0), read_position=1, b_token_offset=p,
     )  # fmt: skip
     W_E, tiny = zeros(7, d), f(2.0**-24) * f(1 - 2.0**-20)
@@ -296,7 +299,7 @@ def test_tiny_weights_do_not_fill_pages_of_a_certificate(tmp_path: Path) -> None
 
 
 def test_a_margin_of_thousands_of_digits_is_said_in_a_few(tmp_path: Path) -> None:
-    """Python refuses to write integers of more than 4,300 digits; x⁴ of large weights has such margins."""
+    """Python refuses to write integers of more than 4,300 digits; x⁴ has such margins."""
     model = build_transformer(Recipe(5, (1, 2), 20, seed=1))
     large = {name: array.astype(np.float64) * 2.0**900 for name, array in model.tensors.items()}
     model = model.replace(dataclasses.replace(model.config, activation="quartic"), **large)

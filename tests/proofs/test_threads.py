@@ -1,4 +1,4 @@
-"""Arb has one precision for all threads: proofs and bounds in several threads say what they say in one."""
+"""Proofs and bounds agree in one thread and in several: Arb has one global precision."""
 
 import sys
 import threading

@@ -1,4 +1,4 @@
-"""A proof that is stopped says what is proved so far, and no more; long work tells what it is at."""
+"""A stopped proof states what is proved so far; long work reports its progress."""
 
 import json
 import time
