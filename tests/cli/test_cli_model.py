@@ -21,7 +21,6 @@ from cli_runner import quadlens, refused
 from quadlens.analysis.explanation import explain
 from quadlens.base.numbers import significant
 from quadlens.cli.main import COMMANDS as KNOWN
-from quadlens.cli.main import RENAMED
 from quadlens.cli.options import REGISTRIES
 from quadlens.network import Recipe, build_mlp, evaluate, load, sha256
 from quadlens.network.handmade import default_keys
@@ -293,12 +292,8 @@ def test_the_programs_own_help_shows_flags_as_flags() -> None:
     assert "<bool>" not in run.out
 
 
-def test_there_are_few_commands_and_words_of_the_release_before_answer_with_theirs() -> None:
+def test_there_are_few_commands() -> None:
     assert len(COMMANDS) <= 17
-    for word, now in RENAMED.items():
-        assert word not in COMMANDS
-        assert now.split()[1] in COMMANDS
-        refused(quadlens(word, "pizza", "-o", "x"), f"`quadlens {word}` has become `{now}`")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -10,10 +10,10 @@ import pytest
 import quadlens
 from any_model import network
 from cli_runner import quadlens as command
-from quadlens.base import long_work
 from quadlens.base.errors import BadConfig
-from quadlens.base.long_work import TIME_LIMIT, watched
 from quadlens.network.evaluate import margins
+from quadlens.proofs import long_work
+from quadlens.proofs.long_work import TIME_LIMIT, watched
 from quadlens.proofs.pairs import STRATEGIES
 from quadlens.proofs.sequences.certificate import certify_sequence
 from quadlens_checker.verdict import verify

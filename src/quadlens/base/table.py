@@ -4,17 +4,14 @@ import csv
 import html
 import io
 import textwrap
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 GAP = 2
-# Of a table in a terminal or a notebook; JSON has them all.
-MAX_ROWS = 30
 # What LaTeX has to be told; a backslash comes first, so that those put in afterwards stay.
 LATEX = {
     "\\": r"\textbackslash{}",
@@ -177,54 +174,6 @@ class Table:
                 console.print(text, soft_wrap=True)
         if self.caption:
             console.print(Text(" " + self.caption, style="dim italic"))
-
-
-class Column(NamedTuple):
-    """One thing that is said of every row.
-
-    Attributes:
-        key: Its name in JSON; empty where only tables have it.
-        value: Where a row has it, as `phases.offset`; where that is empty, under its name in JSON.
-        header: Its name in tables; empty where only JSON has it.
-        text: How tables write it.
-    """
-
-    key: str
-    value: str = ""
-    header: str = ""
-    text: Callable[[Any], str] = str
-
-    def of(self, row: Any) -> Any:
-        """What this row has."""
-        return attrgetter(self.value or self.key)(row)
-
-
-def as_dict(columns: Sequence[Column], row: Any) -> dict[str, Any]:
-    """A row as JSON.
-
-    >>> as_dict([Column("real"), Column("", "imag", "imaginary part")], 3 + 4j)
-    {'real': 3.0}
-    """
-    return {column.key: column.of(row) for column in columns if column.key}
-
-
-def as_table(
-    title: str,
-    columns: Sequence[Column],
-    rows: Sequence[Any],
-    order: Sequence[str] = (),
-    **options: Any,
-) -> Table:
-    """Rows as a table, its columns in the order of these headers, or of the list.
-
-    >>> columns = [Column("real", "", "re"), Column("", "imag", "im")]
-    >>> as_table("Numbers", columns, [3 + 4j], ("im", "re")).rows
-    [['4.0', '3.0']]
-    """
-    named = {column.header: column for column in columns if column.header}
-    chosen = [named[header] for header in order or named]
-    cells = [[column.text(column.of(row)) for column in chosen] for row in rows]
-    return Table(title, [column.header for column in chosen], cells, **options)
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

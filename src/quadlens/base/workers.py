@@ -1,14 +1,10 @@
-"""Processes and signals: counting cores, and stopping work on Ctrl-C and SIGTERM."""
+"""Processes: the cores for them, and whose business Ctrl-C is."""
 
 import contextlib
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from types import FrameType
-
-# The exit code of a command that was asked to stop before its end, as shells have it for Ctrl-C.
-INTERRUPTED = 130
+from collections.abc import Iterator
 
 
 def available_cores() -> int:
@@ -33,37 +29,3 @@ def deaf_to_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, previous)
-
-
-@contextlib.contextmanager
-def stops_call(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
-    """Call `handler` on Ctrl-C and SIGTERM in the block.
-
-    `signal.default_int_handler` raises KeyboardInterrupt.
-    """
-    previous = {
-        number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield
-    finally:
-        for number, old in previous.items():
-            signal.signal(number, old)
-
-
-@contextlib.contextmanager
-def asked_to_stop() -> Iterator[Callable[[], bool]]:
-    """Yield a function that returns whether Ctrl-C or SIGTERM came.
-
-    Long work calls it between two steps; a second Ctrl-C ends at once.
-    """
-    stopping = False
-
-    def handler(number: int, frame: object) -> None:
-        nonlocal stopping
-        if stopping:
-            raise KeyboardInterrupt
-        stopping = True
-
-    with stops_call(handler):
-        yield lambda: stopping

@@ -72,9 +72,9 @@ def command(
         _by_every_strategy(model, strategy, output, out)
         return
     from quadlens.base.atomic import check_writable
-    from quadlens.base.long_work import watched
     from quadlens.network.bundled import resolve
     from quadlens.network.native import load_with_sha256
+    from quadlens.proofs.long_work import watched
 
     file = resolve(model)
     loaded, digest = load_with_sha256(file)
@@ -159,8 +159,8 @@ def _certified_words(
     out: Output, model: str, loaded: "Weights", digest: str, strategy: str
 ) -> "tuple[SequenceCertificate, dict[str, Any], Render]":
     """The decision about all words of a network on sequences, as JSON and as a table."""
-    from quadlens.base.long_work import tell
     from quadlens.base.numbers import decimals, significant
+    from quadlens.proofs.long_work import tell
     from quadlens.proofs.sequences.certificate import certify_sequence, check_strategy
 
     check_strategy(strategy)

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 import typer
 
 from quadlens.base.door import DOOR
-from quadlens.base.errors import BadConfig, QuadlensError
+from quadlens.base.errors import QuadlensError
 from quadlens.base.version import VERSION
-from quadlens.base.workers import INTERRUPTED
+from quadlens.cli.interrupts import INTERRUPTED
 from quadlens.cli.options import Command, Commands, with_common_flags
 from quadlens.cli.output import surviving_streams
 
@@ -85,13 +85,6 @@ COMMANDS = {
 }
 # Commands that go on where they stopped, and so replace what they have read of their own output.
 CONTINUING = ("train", "sweep", "population")
-# Words of the release before, and what says the same now.
-RENAMED = {
-    "info": "quadlens evaluate MODEL",
-    "frontier": "quadlens certify MODEL --all -o DIR",
-    "figures": "quadlens report MODEL --only figures -o DIR",
-    "parameterise": "quadlens build --from MODEL -o FILE",
-}
 
 
 def program(names: Iterable[str] = COMMANDS) -> typer.Typer:
@@ -172,8 +165,6 @@ def main() -> None:
             # not help.
             warnings.simplefilter("ignore", RuntimeWarning)
         try:
-            if (word := "".join(sys.argv[1:2])) in RENAMED:
-                raise BadConfig(f"`quadlens {word}` has become `{RENAMED[word]}`")
             program(_asked_for())()
         except Exception as error:
             if stopped:  # a library made another error of the interrupt

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from quadlens.base.errors import BadConfig, MissingExtra
-from quadlens.base.workers import INTERRUPTED, available_cores, stops_call
+from quadlens.base.workers import available_cores
+from quadlens.cli.interrupts import INTERRUPTED, stops_call
 from quadlens.cli.options import Positive
 from quadlens.cli.output import Output, duration, safe_console
 from quadlens.cli.settings import (

@@ -14,7 +14,8 @@ import typer
 
 from quadlens.base.errors import BadConfig, BadFile
 from quadlens.base.numbers import significant
-from quadlens.base.workers import INTERRUPTED, asked_to_stop, available_cores
+from quadlens.base.workers import available_cores
+from quadlens.cli.interrupts import INTERRUPTED, asked_to_stop
 from quadlens.cli.options import Natural, Positive
 from quadlens.cli.output import Output, duration, safe_console
 from quadlens.cli.settings import (

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from quadlens.analysis.explanation.columns import MAX_ROWS, Column, as_dict, as_table
 from quadlens.analysis.logits import (
     AlgorithmMeasures,
     ClockPizzaTable,
@@ -26,7 +27,7 @@ from quadlens.analysis.logits import (
 from quadlens.analysis.spectrum import Anatomy
 from quadlens.base.display import Displayed
 from quadlens.base.numbers import decimals
-from quadlens.base.table import MAX_ROWS, Column, Table, as_dict, as_table
+from quadlens.base.table import Table
 
 LOGIT_KEYS = (
     *("correct", "residual_variance_share", "r2", "coefficients"),

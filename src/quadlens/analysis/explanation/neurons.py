@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from quadlens.analysis.explanation.columns import MAX_ROWS, Column, as_dict, as_table
 from quadlens.analysis.spectrum import (
     Anatomy,
     AttendedSpectra,
@@ -24,7 +25,7 @@ from quadlens.analysis.spectrum import (
 from quadlens.analysis.spectrum.harmonics import DRAWN_R2, RANK_NAMES, doubled
 from quadlens.base.display import short
 from quadlens.base.numbers import decimals, fit
-from quadlens.base.table import MAX_ROWS, Column, Table, as_dict, as_table
+from quadlens.base.table import Table
 
 # Clusters are called clear when this share of the neurons that are not constant match, and when the
 # largest frequency explains at least half of a typical pre-activation; eight trained models (seeds

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from quadlens.analysis.explanation.columns import Column, as_dict, as_table
 from quadlens.analysis.logits.algorithm import (
     AlgorithmMeasures,
     algorithm_measures,
@@ -24,7 +25,7 @@ from quadlens.analysis.spectrum.irreps import Irrep, Irreps, find_irreps
 from quadlens.analysis.spectrum.key import is_key
 from quadlens.base.display import short
 from quadlens.base.numbers import decimals
-from quadlens.base.table import Column, Table, as_dict, as_table
+from quadlens.base.table import Table
 from quadlens.network.config import AttentionKind
 from quadlens.network.evaluate import AttentionRange, Evaluation, attention_ranges, evaluate
 from quadlens.network.tables import FloatTables, Tables

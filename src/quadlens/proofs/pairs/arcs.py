@@ -16,11 +16,11 @@ import numpy as np
 from jaxtyping import Int
 
 from quadlens.analysis.spectrum.anatomy import Anatomy, anatomy_of
-from quadlens.base.long_work import begin
 from quadlens.network.activation import NONLINEARITIES
 from quadlens.network.config import Config
 from quadlens.network.exact import IntegerModel
 from quadlens.network.weights import Weights
+from quadlens.proofs.long_work import begin
 from quadlens.proofs.pairs.brute import is_exact
 from quadlens.proofs.pairs.margins import ExactAnswers, MarginTally
 from quadlens.proofs.pairs.plan import (

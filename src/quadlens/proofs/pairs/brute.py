@@ -14,7 +14,6 @@ from typing import ClassVar
 import numpy as np
 
 from quadlens.analysis.spectrum.anatomy import Anatomy, anatomy_of
-from quadlens.base.long_work import TIME_LIMIT, is_over, tell
 from quadlens.network.activation import ACTIVATIONS, NONLINEARITIES
 from quadlens.network.config import Config
 from quadlens.network.dyadic import Dyadic
@@ -22,6 +21,7 @@ from quadlens.network.exact import in_integers
 from quadlens.network.margins import leads
 from quadlens.network.tables import Tables
 from quadlens.network.weights import Weights
+from quadlens.proofs.long_work import TIME_LIMIT, is_over, tell
 from quadlens.proofs.pairs.direct import direct_operations, prove_brute
 from quadlens.proofs.pairs.margins import ExactAnswers
 from quadlens.proofs.pairs.proof import Mark, NoHints, Proof, StrategyFacts

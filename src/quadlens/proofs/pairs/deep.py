@@ -28,7 +28,6 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Float, Int
 
-from quadlens.base.long_work import TIME_LIMIT, is_over, tell
 from quadlens.base.numbers import bound, precision
 from quadlens.network.activation import NONLINEARITIES, Activation
 from quadlens.network.config import Config
@@ -36,6 +35,7 @@ from quadlens.network.forward import forward, sum_of
 from quadlens.network.margins import leads
 from quadlens.network.ring import FLOATS, Array, Heads, Ring
 from quadlens.network.weights import Weights
+from quadlens.proofs.long_work import TIME_LIMIT, is_over, tell
 from quadlens.proofs.pairs.direct import SMALLEST_SLACK, Claims
 from quadlens.proofs.pairs.enclosed import UNIT, Enclosed, upward
 from quadlens.proofs.pairs.float_layer import (

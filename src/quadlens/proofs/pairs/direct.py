@@ -50,10 +50,10 @@ from jaxtyping import Bool, Float, Int
 
 from quadlens.analysis.spectrum.anatomy import Anatomy
 from quadlens.base.display import short
-from quadlens.base.long_work import TIME_LIMIT, begin, is_over, tell
 from quadlens.base.numbers import bound, significant
 from quadlens.network.config import Config
 from quadlens.network.margins import leads
+from quadlens.proofs.long_work import TIME_LIMIT, begin, is_over, tell
 from quadlens.proofs.pairs.checker_limits import CheckerError, checker_error
 from quadlens.proofs.pairs.float_layer import (
     EXPONENTIAL_PRICE,

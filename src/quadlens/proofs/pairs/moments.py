@@ -30,12 +30,12 @@ import numpy as np
 from jaxtyping import Int, Shaped
 
 from quadlens.analysis.spectrum.anatomy import Anatomy, anatomy_of
-from quadlens.base.long_work import begin
 from quadlens.base.numbers import bound
 from quadlens.network.activation import ACTIVATIONS
 from quadlens.network.exact import IntegerModel, finer
 from quadlens.network.margins import leads
 from quadlens.network.weights import Weights
+from quadlens.proofs.long_work import begin
 from quadlens.proofs.pairs.arcs import has_arcs, neuron_groups
 from quadlens.proofs.pairs.direct import MomentHints, prove_moments
 from quadlens.proofs.pairs.low_rank import LowRank, arcs_spectrum, low_rank

@@ -5,8 +5,8 @@ from typing import Any
 from quadlens.analysis.spectrum.anatomy import Anatomy
 from quadlens.analysis.spectrum.of_study import study_anatomy
 from quadlens.base.errors import BadConfig
-from quadlens.base.long_work import TIME_LIMIT
 from quadlens.network.study import Study
+from quadlens.proofs.long_work import TIME_LIMIT
 from quadlens.proofs.pairs.certificate import Certificate
 from quadlens.proofs.pairs.produce import Prover, best_certificate, strategies
 

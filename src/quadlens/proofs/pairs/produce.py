@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from quadlens.analysis.spectrum.anatomy import Anatomy, anatomy_of
 from quadlens.base.errors import BadConfig
-from quadlens.base.long_work import TIME_LIMIT, OutOfTime, begin
 from quadlens.network.config import Config
 from quadlens.network.native import sha256
 from quadlens.network.weights import Weights
+from quadlens.proofs.long_work import TIME_LIMIT, OutOfTime, begin
 from quadlens.proofs.pairs.arcs import ArcsStrategy, arcs_operations, has_arcs
 from quadlens.proofs.pairs.brute import (
     MOST_IN_INTEGERS,

@@ -51,12 +51,12 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from quadlens.analysis.spectrum.anatomy import Anatomy, anatomy_of
-from quadlens.base.long_work import begin
 from quadlens.base.numbers import bound, significant
 from quadlens.network.dyadic import Dyadic
 from quadlens.network.evaluate import margins
 from quadlens.network.task import Task
 from quadlens.network.weights import Weights
+from quadlens.proofs.long_work import begin
 from quadlens.proofs.pairs.arcs import neuron_groups
 from quadlens.proofs.pairs.dyadic_norms import defect, left_out, lengths, norm, squares, up, up_root
 from quadlens.proofs.pairs.low_rank import DIRECTION_BITS, arcs_spectrum, directions, hint

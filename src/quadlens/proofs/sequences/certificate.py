@@ -14,12 +14,12 @@ import numpy as np
 from quadlens.base.atomic import write_atomic
 from quadlens.base.display import Displayed
 from quadlens.base.errors import BadConfig
-from quadlens.base.long_work import TIME_LIMIT, is_over, tell
 from quadlens.base.numbers import at_least, double_above, double_below
 from quadlens.network.native import sha256, to_bytes
 from quadlens.network.sequence import TaskSpec
 from quadlens.network.sequence_forward import forward
 from quadlens.network.weights import Weights
+from quadlens.proofs.long_work import TIME_LIMIT, is_over, tell
 from quadlens.proofs.sequences.attack import Found, true_margin
 from quadlens.proofs.sequences.counting import all_right, count_open
 from quadlens.proofs.sequences.decide import LEAST_AIM, NOTHING_WRONG, Aim, StepProof

@@ -13,8 +13,8 @@ from quadlens.proofs.proved import check_proved
 from quadlens_checker import CheckReport
 
 if TYPE_CHECKING:
-    from quadlens.base.long_work import Progress
     from quadlens.network.named import ModelLike
+    from quadlens.proofs.long_work import Progress
     from quadlens.proofs.pairs.certificate import Certificate
     from quadlens.proofs.sequences.certificate import SequenceCertificate
 

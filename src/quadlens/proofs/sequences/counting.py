@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from quadlens.base.long_work import is_over
 from quadlens.network.sequence_task import SequenceTask
+from quadlens.proofs.long_work import is_over
 from quadlens.proofs.sequences.attack import margin_gradient, point_margins
 from quadlens.proofs.sequences.cells import Cells
 from quadlens.proofs.sequences.decide import StepProof

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from quadlens.base.long_work import is_over, tell
+from quadlens.proofs.long_work import is_over, tell
 from quadlens.proofs.sequences.attack import Found, attack, point_margins
 from quadlens.proofs.sequences.cells import Cells, all_cells, places_of
 from quadlens.proofs.sequences.interval import Interval

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from quadlens.base.long_work import is_over
+from quadlens.proofs.long_work import is_over
 from quadlens.proofs.sequences.attack import ROUNDS, Found, shortest_word, word_margin
 from quadlens.proofs.sequences.cells import check_window, places_of, reached, window
 from quadlens.proofs.sequences.decide import ATTACKED, SMALLEST

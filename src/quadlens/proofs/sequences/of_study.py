@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING, Any, overload
 
 from quadlens.base.arguments import checked
-from quadlens.base.long_work import watched
 from quadlens.network.study import Study, by_kind, study_of
 from quadlens.network.tables import Tables
+from quadlens.proofs.long_work import watched
 from quadlens.proofs.sequences.certificate import (
     SequenceCertificate,
     certify_sequence,
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     import numpy as np
 
     from quadlens.analysis.explanation import Explanation
-    from quadlens.base.long_work import Progress
     from quadlens.network.evaluate import Evaluation
     from quadlens.network.named import ModelLike
+    from quadlens.proofs.long_work import Progress
     from quadlens.proofs.pairs import Certificate
 
 
