@@ -76,7 +76,7 @@ class Nonlinearity:
         return self.odd_slope == 0.0
 
     def odd(self, x: Floats) -> Floats:
-        """(σ(x) - σ(-x))/2."""
+        """Return the odd part (σ(x) - σ(-x))/2."""
         return (
             self.odd_slope * x
             if self.odd_slope is not None
@@ -84,7 +84,7 @@ class Nonlinearity:
         )
 
     def even(self, x: Floats) -> Floats:
-        """(σ(x) + σ(-x))/2."""
+        """Return the even part (σ(x) + σ(-x))/2."""
         return self.apply(x) - self.odd(x)
 
     def lambda_2(self, r: Floats) -> Floats:
@@ -261,7 +261,7 @@ def recognise_activation(name: object) -> Activation:
 
 
 def apply_activation(activation: Activation, x: Floats) -> Floats:
-    """σ(x), elementwise.
+    """Return σ(x), elementwise.
 
     >>> apply_activation("relu", np.array([-2.0, 3.0])).tolist()
     [0.0, 3.0]

@@ -114,7 +114,9 @@ class Hidden:
 
 @dataclass(frozen=True, repr=False)
 class Config(Displayed):
-    """A transformer of one to four layers that answers pairs (a, b), read at one position.
+    """A transformer of one to four layers that answers pairs (a, b).
+
+    Its answer is read at one position.
 
     `Config.mlp` is the config of an MLP on a pair of one-hot tokens (an `MLPConfig`).
 
@@ -267,7 +269,10 @@ class Config(Displayed):
 
     @property
     def has_stream(self) -> bool:
-        """Whether there is a residual stream, and attention that writes to it; an MLP has none."""
+        """Whether the network has a residual stream that attention writes to.
+
+        An MLP has none.
+        """
         return True
 
     @property

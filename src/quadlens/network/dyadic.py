@@ -1,4 +1,4 @@
-"""Matrices of dyadic rationals: floats without rounding, as integers over one power of two."""
+"""Matrices of dyadic rationals: floats without rounding, over a power of two."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,9 @@ def _fmpz_mat(rows: int, columns: int, entries: list[Any]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Dyadic:
-    """The matrix `numerators · 2^-shift`, exactly; every float32 or float64 array is one.
+    """The matrix `numerators · 2^-shift`, exactly.
+
+    Every float32 or float64 array is one.
 
     Attributes:
         numerators: python-flint's fmpz_mat.

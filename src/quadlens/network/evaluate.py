@@ -111,7 +111,7 @@ def evaluate(
 
 
 def _median(values: Float[np.ndarray, " n"]) -> float:
-    """Return the median.
+    """Return the median, as `np.median` does.
 
     np.median would first import NumPy's masked arrays, which takes longer than all else here.
     """

@@ -1,4 +1,4 @@
-"""The forward pass, written the obvious way over any arithmetic: the oracle of every faster path.
+"""The forward pass over any arithmetic: the oracle of every faster path.
 
 Each block adds to every position's residual stream what attention brings, then what its MLP
 computes of that; what either reads goes through a norm first where there is one (`norm.py`), and so

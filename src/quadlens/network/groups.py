@@ -1,4 +1,4 @@
-"""Finite groups by name, as Cayley tables: `C118`, `D59`, `S5`, `A5` and products such as `C5xC5`.
+"""Finite groups by name, as Cayley tables: `C118`, `D59`, `S5` and `C5xC5`.
 
 The order of the elements, by which tokens are numbered:
 

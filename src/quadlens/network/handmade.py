@@ -104,7 +104,10 @@ class Neurons:
 
 
 def neurons_of(recipe: Recipe, rng: np.random.Generator) -> Neurons:
-    """Lay the neurons out: equally spaced φ in [-π, π), minus the missing arc, plus jitter."""
+    """Lay the neurons out.
+
+    φ is equally spaced in [-π, π), minus the missing arc, plus jitter.
+    """
     keys, phis, omegas = [], [], []
     for index, k in enumerate(recipe.keys):
         count = recipe.neurons // len(recipe.keys) + (index < recipe.neurons % len(recipe.keys))

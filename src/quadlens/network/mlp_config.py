@@ -49,7 +49,7 @@ class MLPConfig(Config):
         return not (self.hidden or self.bias or self.norms)
 
     def need_stream(self, why: str, settings: tuple[str, ...] = ()) -> None:
-        """There is none."""
+        """Raise BadConfig with `why`: an MLP has no residual stream."""
         raise BadConfig(why, settings=settings)
 
     @property

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Named:
-    """The parts that users write as `study.NAME`, for those who check types and for completion."""
+    """The parts that users write as `study.NAME`, for type checkers and completion."""
 
     anatomy: "Anatomy"
     collapsed: "FloatTables"
@@ -41,24 +41,27 @@ class Named:
     history: "History | None"
 
     def logits(self, a: int) -> 'Float[np.ndarray, "p p"]':
-        """Logits of one a and all b."""
+        """Return the logits of one a and all b."""
         raise NotImplementedError
 
     def preactivations(self, a: int) -> 'Float[np.ndarray, "p d_mlp"]':
-        """What every neuron reads for one a and all b."""
+        """Return the pre-activations of every neuron for one a and all b."""
         raise NotImplementedError
 
     def certify(self, strategy: str = "auto", checkable: bool = False) -> Any:
-        """The proof by one strategy."""
+        """Return the proof by one strategy."""
         raise NotImplementedError
 
     def without_proofs(self) -> "Study":
-        """The same study without proofs."""
+        """Return the study without proofs."""
         raise NotImplementedError
 
 
 class HoldsModel(Protocol):
-    """An anatomy, what `import_file` returns, a network of few numbers."""
+    """A value that holds a network as `model`.
+
+    This is an anatomy, what `import_file` returns, or a network of few numbers.
+    """
 
     @property
     def model(self) -> "Weights":
@@ -66,7 +69,7 @@ class HoldsModel(Protocol):
 
 
 class HoldsParams(Protocol):
-    """What training returns."""
+    """A value that holds a network as `params`: what training returns."""
 
     @property
     def params(self) -> "Weights":

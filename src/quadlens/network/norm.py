@@ -100,7 +100,7 @@ NO_NORMS = Norms()
 
 
 def norm_shapes(norm: Norm | None, name: str, width: int) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of a norm's weight `name_w` and bias `name_b`; none without a norm."""
+    """Return the shapes of a norm's weight and bias; none without a norm."""
     return {f"{name}_w": (width,), f"{name}_b": (width,)} if norm is not None else {}
 
 

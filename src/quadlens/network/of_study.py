@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 @checked
 def save(model: "ModelLike", path: str | Path) -> Path:
-    """Write a model as a quadlens file (safetensors), whole or not at all; returns the path.
+    """Write a model as a quadlens file (safetensors), whole or not at all.
+
+    The path is returned.
 
     >>> import quadlens, tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
@@ -44,7 +46,9 @@ def build(
     seed: int = 0,
     architecture: Literal["transformer", "mlp"] = "transformer",
 ) -> Weights:
-    """Write down a pizza model by hand, without training; the arguments are those of `Recipe`.
+    """Write down a pizza model by hand, without training.
+
+    The arguments are those of `Recipe`.
 
     >>> import quadlens
     >>> quadlens.evaluate(quadlens.build(p=13, keys=(2, 5), neurons=60)).correct

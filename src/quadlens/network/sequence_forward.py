@@ -139,7 +139,7 @@ def parts(
 
 
 def activated(config: SequenceConfig, x: Numbers) -> Numbers:
-    """σ(x)."""
+    """Return σ(x) of floats or of balls."""
     if x.dtype != object:
         if config.activation == "gelu_tanh":
             return x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + GELU_TANH * x**3)))

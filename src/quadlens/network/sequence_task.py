@@ -108,13 +108,13 @@ class SequenceTask:
         return self.answers[table[self.trace(words)[:, letter], words[:, letter]]]
 
     def random_words(self, n: int, seed: int) -> Words:
-        """Draw words evenly."""
+        """Draw n words evenly."""
         rng = np.random.default_rng(seed)
         return np.stack([rng.integers(0, size, n) for size in self.alphabets], axis=1)
 
 
 def sample_words(task: SequenceTask, n: int = SAMPLE, seed: int = SEED) -> Words:
-    """Draw inputs evenly.
+    """Draw a sample of inputs evenly.
 
     The second half of sums is full of carries: every x + y is base - 1 or more.
     """

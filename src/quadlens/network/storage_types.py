@@ -9,19 +9,6 @@ from quadlens.base.errors import BadFile
 # The upper half of a float32. NumPy has no such type; no file has unsigned integers of two bytes.
 BFLOAT16 = np.dtype("u2")
 
-TORCH_STORAGES: dict[str, np.dtype[Any]] = {
-    "FloatStorage": np.dtype("f4"),
-    "DoubleStorage": np.dtype("f8"),
-    "HalfStorage": np.dtype("f2"),
-    "BFloat16Storage": BFLOAT16,
-    "LongStorage": np.dtype("i8"),
-    "IntStorage": np.dtype("i4"),
-    "ShortStorage": np.dtype("i2"),
-    "CharStorage": np.dtype("i1"),
-    "ByteStorage": np.dtype("u1"),
-    "BoolStorage": np.dtype("?"),
-}
-
 SAFETENSORS_TYPES: dict[str, np.dtype[Any]] = {
     "F32": np.dtype("f4"),
     "F64": np.dtype("f8"),

@@ -223,7 +223,7 @@ class Tables(Displayed, Generic[R]):
 
     @cached_property
     def size_table(self) -> Float[np.ndarray, "2 p p"]:
-        """The factors r(a,b) and f(a,b) of the norms over all inputs; all 1 where there is none."""
+        """The factors r(a,b) and f(a,b) of the norms over all inputs; 1 without norms."""
         if self.sizes is None:
             return np.ones((2, self.p, self.p))
         return np.stack([self.sizes.factors(self._with_all_b(a)) for a in range(self.p)], axis=1)

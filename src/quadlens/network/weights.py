@@ -22,7 +22,9 @@ Pairs = Int[np.ndarray, "n 2"]
 
 
 class Weights(Displayed):
-    """A network: its config and its tensors, by TransformerLens' names, in row-vector mathematics.
+    """A network: its config and its tensors, by TransformerLens' names.
+
+    Vectors are rows.
 
     A transformer has W_E, W_pos, W_U, b_U and, for each block, W_V, b_V, W_O, b_O, W_in, b_in,
     W_out, b_out, with W_Q, b_Q, W_K, b_K where there is softmax; where there are several blocks a

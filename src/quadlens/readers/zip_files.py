@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from quadlens.base.errors import BadFile
-from quadlens.network.storage_types import TORCH_STORAGES, decode
+from quadlens.network.storage_types import BFLOAT16, decode
 from quadlens.readers.pickle_machine import Name, PickleMachine
 
 MAX_RECORDS = 20_000
@@ -24,6 +24,19 @@ MAX_DIMENSIONS = 8
 MAX_SHARING = 4
 ARRAY_SUFFIX = ".npy"
 ARRAY_KINDS = "fiub?"
+
+TORCH_STORAGES: dict[str, np.dtype[Any]] = {
+    "FloatStorage": np.dtype("f4"),
+    "DoubleStorage": np.dtype("f8"),
+    "HalfStorage": np.dtype("f2"),
+    "BFloat16Storage": BFLOAT16,
+    "LongStorage": np.dtype("i8"),
+    "IntStorage": np.dtype("i4"),
+    "ShortStorage": np.dtype("i2"),
+    "CharStorage": np.dtype("i1"),
+    "ByteStorage": np.dtype("u1"),
+    "BoolStorage": np.dtype("?"),
+}
 
 _NUMBER_TYPES = (
     "float32",
