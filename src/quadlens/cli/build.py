@@ -149,7 +149,9 @@ def _fitted(out: Output, model: str, output: Path, options: dict[str, bool]) -> 
     counted = ", ".join(f"{name} {count:,}" for name, count in numbers.items())
     out.say(
         value,
-        f"wrote {output}: {small.numbers.total:,} numbers in place of {small.weights:,} weights ({counted})",
-        f"  {after.correct:,} of {after.pairs:,} right, smallest margin {margin(after.min_margin)} (the network: "
-        f"{margin(before.min_margin)}), R² of all logits {fit(r2)}",
+        f"wrote {output}: {small.numbers.total:,} numbers in place of {small.weights:,} weights "
+        f"({counted})",
+        f"  {after.correct:,} of {after.pairs:,} right, smallest margin "
+        f"{margin(after.min_margin)} (the network: {margin(before.min_margin)}), R² of all logits "
+        f"{fit(r2)}",
     )

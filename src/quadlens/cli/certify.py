@@ -37,7 +37,10 @@ class Help(Command):
             f"{facts.name}: {facts.description}"
             for facts in (strategy.facts for strategy in STRATEGIES.values())
         ]
-        words = "cells: networks on sequences, whatever the strategy: each step of decoding by cells of what it reads."
+        words = (
+            "cells: networks on sequences, whatever the strategy: each step of decoding by "
+            "cells of what it reads."
+        )
         self.help = "\n\n".join([(self.help or "").strip(), "Strategies:", *known, words])
         super().format_help(ctx, formatter)
 

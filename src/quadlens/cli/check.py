@@ -82,7 +82,8 @@ def command(
         for name, towards in SAFE_SIDES.items():
             if isinstance(rows.get(name), str):
                 rows[name] = (
-                    f"{significant(Fraction(rows[name]), towards)} (rounded {towards}; exactly with --json)"
+                    f"{significant(Fraction(rows[name]), towards)} (rounded {towards}; exactly "
+                    "with --json)"
                 )
         key_value_table(
             console, "claims proved again", {**rows, "seconds": f"{report.seconds:.1f}"}

@@ -110,13 +110,15 @@ def _directory(
 
     if config is not None:
         raise BadConfig(
-            f"--config is one checkpoint's, and {source} is a directory; put config_<id>.json beside each"
+            f"--config is one checkpoint's, and {source} is a directory; put config_<id>.json "
+            "beside each"
         )
     sources = checkpoints_in(source)
     names = output_names(source, sources, output) if output is not None else {}
     if {path.resolve() for path in names.values()} & {path.resolve() for path in sources}:
         raise BadConfig(
-            f"writing into {output} would replace checkpoints that are read; choose another directory"
+            f"writing into {output} would replace checkpoints that are read; choose another "
+            "directory"
         )
     rows: list[dict[str, Any]] = []
 

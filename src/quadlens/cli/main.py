@@ -92,8 +92,14 @@ def program(names: Iterable[str] = COMMANDS) -> typer.Typer:
     app = typer.Typer(
         name="quadlens",
         cls=Commands,
-        help="Explains small networks that learned an operation such as addition modulo p; proves what they answer.",
-        epilog="Start with: quadlens report -o out/report. Every command has --help with an example, and --json.",
+        help=(
+            "Explains small networks that learned an operation such as addition modulo p; proves "
+            "what they answer."
+        ),
+        epilog=(
+            "Start with: quadlens report -o out/report. Every command has --help with an "
+            "example, and --json."
+        ),
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},

@@ -139,8 +139,8 @@ def check_model_name(path: Path) -> None:
             "of a certificate" if path.suffix.lower() == ".json" else "of another program's file"
         )
         raise BadConfig(
-            f"{path} has the name {other}, and models are written as .safetensors; give such a name, "
-            "and use quadlens export for other programs' files"
+            f"{path} has the name {other}, and models are written as .safetensors; give such a "
+            "name, and use quadlens export for other programs' files"
         )
 
 

@@ -65,7 +65,8 @@ def command(
     frame = filter_models(every, where or [])
     if frame.is_empty():
         raise BadConfig(
-            f"no model is left by --where {' --where '.join(where or [])}; see --by-model for what there is"
+            f"no model is left by --where {' --where '.join(where or [])}; see --by-model for what "
+            "there is"
         )
     if words := _which(len(frame), len(every), directory):
         out.note(words)
@@ -150,7 +151,10 @@ def _which(left: int, every: int, directory: Path | None) -> str:
     """Which models these are, where that is not what was asked for anyway."""
     some = f"{left} of " if left < every else ""
     if directory is None:
-        return f"{some}the {every} models shipped with the package; make your own with: quadlens sweep -o DIR"
+        return (
+            f"{some}the {every} models shipped with the package; make your own with: quadlens "
+            "sweep -o DIR"
+        )
     return f"{some}the {every} models in {directory}" if some else ""
 
 

@@ -87,7 +87,9 @@ def evaluate(
             agreed = value["agreement"]
             rows = {
                 "logits compared": f"{p**3}",
-                "largest difference": f"{agreed['max_error']:.3g} (largest logit {agreed['largest_logit']:.6g})",
+                "largest difference": (
+                    f"{agreed['max_error']:.3g} (largest logit {agreed['largest_logit']:.6g})"
+                ),
                 "correct, exactly": f"{agreed['correct']:.0f} of {p * p}",
                 "min_margin, exactly": significant(agreed["min_margin"], "down"),
             }
@@ -117,7 +119,8 @@ def _evaluate_words(
 
     if exact:
         raise BadConfig(
-            "all inputs of a network on sequences are more than --exact could try; use quadlens certify"
+            "all inputs of a network on sequences are more than --exact could try; use quadlens "
+            "certify"
         )
     result = evaluate_sequence(loaded, sample, seed)
     config = sequence_config(loaded).to_dict()
@@ -265,14 +268,15 @@ def bounds(
                 console.print(text, soft_wrap=True, markup=False)
         if result.bounded and table_format == "text":
             console.print(
-                "= exact (enclosed)   ≤ proved upper bound   ≈ float64 estimate; proofs: page `quadrature`"
+                "= exact (enclosed)   ≤ proved upper bound   ≈ float64 estimate; proofs: page "
+                "`quadrature`"
             )
         if (same := papers_cells(views)) and table_format == "text":
             console.print(
-                f"These are the paper's frequencies: {same[0]} of the {same[1]} numbers that it prints for them, "
-                "baselines aside, are ours to its two digits. With ReLU bounds by the paper's rule "
-                f"{_from_to(papers_cells_by_relu_rule(result))} are. "
-                "Page `quadrature` of the documentation (§10) has the reasons for the others."
+                f"These are the paper's frequencies: {same[0]} of the {same[1]} numbers that it "
+                "prints for them, baselines aside, are ours to its two digits. With ReLU bounds "
+                f"by the paper's rule {_from_to(papers_cells_by_relu_rule(result))} are. Page "
+                "`quadrature` of the documentation (§10) has the reasons for the others."
             )
         for none in result.unbounded:
             console.print(
@@ -281,13 +285,14 @@ def bounds(
             )
         for chain in chains:
             console.print(
-                f"k = {' → '.join(map(str, chain))}: each is twice the one before, so that these rules need not be "
-                "even one by one; `quadlens lens` reads them together.",
+                f"k = {' → '.join(map(str, chain))}: each is twice the one before, so that these "
+                "rules need not be even one by one; `quadlens lens` reads them together.",
                 markup=False,
             )
         if not result.clusters:
             console.print(
-                "no cluster: no neuron reads and writes the same frequency, so there is no quadrature rule"
+                "no cluster: no neuron reads and writes the same frequency, so there is no "
+                "quadrature rule"
             )
 
     out.emit(value, render)

@@ -105,19 +105,22 @@ def command(
     chosen = tuple(strategies.split(",")) if strategies is not None else DEFAULT_STRATEGIES
     if unknown := [name for name in chosen if name not in ALL_STRATEGIES]:
         raise BadConfig(
-            f"--strategies {','.join(unknown)} is not known; expected some of {','.join(ALL_STRATEGIES)}"
+            f"--strategies {','.join(unknown)} is not known; expected some of "
+            f"{','.join(ALL_STRATEGIES)}"
         )
     check_directory(output)
     place = work_backend(backend, address, processes)
     out.note(
-        f"{len(configs)} models into {output} (backend {backend}); stop it whenever you like and run it again"
+        f"{len(configs)} models into {output} (backend {backend}); stop it whenever you like and "
+        "run it again"
     )
     report = run(configs, output, place, chosen, checkpoint_every, retry_failed, out)
 
     def render(console: "Console") -> None:
         console.print(
             f"{report.already + report.made} of {report.total} models finished "
-            f"({report.made} now, {report.already} before), {len(report.failed)} failed, {report.left} left"
+            f"({report.made} now, {report.already} before), {len(report.failed)} failed, "
+            f"{report.left} left"
         )
         for run_id, reason in report.failed.items():
             console.print(f"failed {run_id}: {reason}", markup=False)

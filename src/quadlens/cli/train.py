@@ -82,7 +82,8 @@ def command(
         raise BadConfig("--seed and --seeds were both given; give one of them")
     elif threads is not None:
         raise BadConfig(
-            "--threads was given with --seeds; many seeds run as one process per core, each with one thread"
+            "--threads was given with --seeds; many seeds run as one process per core, each with "
+            "one thread"
         )
     elif snapshots:
         raise BadConfig(
@@ -99,7 +100,8 @@ def command(
             outcome = manifest.outcome
             console.print(
                 f"{path}: {outcome.correct} of {outcome.pairs} {inputs} right, smallest margin "
-                f"{significant(outcome.min_margin, 'down', 3)}, cross-entropy {outcome.loss:.3g}, {manifest.seconds} s",
+                f"{significant(outcome.min_margin, 'down', 3)}, cross-entropy {outcome.loss:.3g}, "
+                f"{manifest.seconds} s",
                 markup=False,
                 soft_wrap=True,
             )
@@ -147,7 +149,8 @@ def run_one(
         return manifest
     if not resume and files.checkpoint.exists():
         raise BadFile(
-            f"{files.checkpoint} is of an unfinished run; add --resume to resume it, or delete it to start again"
+            f"{files.checkpoint} is of an unfinished run; add --resume to resume it, or delete it "
+            "to start again"
         )
     check_writable(files, config, snapshots)
     checkpoint = _to_resume(files, config, out) if resume else None
@@ -186,7 +189,8 @@ def run_one(
             except Interrupted as stop:
                 stop.checkpoints[0].save(files.checkpoint)
                 sys.stderr.write(
-                    f"stopped after {stop.checkpoints[0].epoch} epochs, saved; resume with: {_resume_command()}\n"
+                    f"stopped after {stop.checkpoints[0].epoch} epochs, saved; resume with: "
+                    f"{_resume_command()}\n"
                 )
                 raise typer.Exit(INTERRUPTED) from None
     return write_run(files, result, time.perf_counter() - started, to_continue=True)
@@ -212,7 +216,8 @@ def _to_resume(files: "RunFiles", config: "TrainConfig", out: Output) -> "Checkp
                 f"there is nothing to resume: no run of training left {files.model}; {choose}"
             )
         out.note(
-            f"there is nothing to resume: {files.checkpoint} is not there; the run starts from the beginning"
+            f"there is nothing to resume: {files.checkpoint} is not there; the run starts from the "
+            "beginning"
         )
         return None
     before = manifest.config
@@ -220,12 +225,14 @@ def _to_resume(files: "RunFiles", config: "TrainConfig", out: Output) -> "Checkp
         return None
     if config.epochs < before.epochs or dataclasses.replace(config, epochs=before.epochs) != before:
         raise BadConfig(
-            f"{files.model} is of a finished run with other settings ({changed_settings(before, config)}), and "
+            f"{files.model} is of a finished run with other settings "
+            f"({changed_settings(before, config)}), and "
             f"a finished run is resumed with more epochs only; {choose}"
         )
     if not files.optimiser.exists():
         raise BadFile(
-            f"{files.model} is of a finished run and cannot be continued: {files.optimiser} is not beside it; {choose}"
+            f"{files.model} is of a finished run and cannot be continued: {files.optimiser} is not "
+            f"beside it; {choose}"
         )
     end = load_checkpoint(files.optimiser)
     if end.config != before:
@@ -292,9 +299,9 @@ def _announcement(
     each = seconds_per_epoch(config, device=device, threads=threads)
     what, inputs = config.kind.words(config)
     return (
-        f"training {what}, {config.d_mlp} neurons, seed {config.seed} on {inputs}, epochs {begin} to {config.epochs}, "
-        f"{threads} threads, into {output}: "
-        f"{1e3 * each:.1f} ms per epoch, about {duration(each * (config.epochs - begin))}"
+        f"training {what}, {config.d_mlp} neurons, seed {config.seed} on {inputs}, epochs {begin} "
+        f"to {config.epochs}, {threads} threads, into {output}: {1e3 * each:.1f} ms per epoch, "
+        f"about {duration(each * (config.epochs - begin))}"
     )
 
 

@@ -124,18 +124,27 @@ def _tensors(architecture: str) -> list[dict[str, Any]]:
 def why_not_playable(config: Config) -> str | None:
     """Why the page cannot run such a model, as a sentence without its full stop; None where it can."""
     if config.p > LARGEST_P:
-        return f"p = {config.p}; the explorer holds all p³ logits in the browser: at most p = {LARGEST_P}"
+        return (
+            f"p = {config.p}; the explorer holds all p³ logits in the browser: at most p = "
+            f"{LARGEST_P}"
+        )
     if config.d_mlp > LARGEST_NEURONS:
         return f"the model has {config.d_mlp} neurons; the explorer takes at most {LARGEST_NEURONS}"
     if config.no_tables is not None:
-        return f"{config.no_tables}; the explorer runs one layer without norms. `quadlens report` works"
+        return (
+            f"{config.no_tables}; the explorer runs one layer without norms. `quadlens report` "
+            "works"
+        )
     if config.activation not in WORDS:
         return (
-            f"the explorer does not know the activation {config.activation}; expected one of {', '.join(WORDS)}. "
-            "`quadlens report` works"
+            f"the explorer does not know the activation {config.activation}; expected one of "
+            f"{', '.join(WORDS)}. `quadlens report` works"
         )
     architecture = config.to_dict()["architecture"]
     for field in config.file_fields():
         if field.name not in FIELDS[architecture] and getattr(config, field.name) != field.default:
-            return f"the explorer does not know {field.name} = {getattr(config, field.name)}; `quadlens report` works"
+            return (
+                f"the explorer does not know {field.name} = {getattr(config, field.name)}; "
+                "`quadlens report` works"
+            )
     return None

@@ -94,7 +94,8 @@ def build_page(
     shape, waves = None if run is None else run.codes[0][0].shape, study.once(no_waves) is None
     if shape is not None and (not waves or shape != (config.p, config.d_mlp)):
         raise BadConfig(
-            f"the run is of a network with p, neurons = {shape}; {name} is another, or has no frequencies"
+            f"the run is of a network with p, neurons = {shape}; {name} is another, or has no "
+            "frequencies"
         )
     absent = absences(study)
     missing, digest = {name for part in absent for name in part["views"]}, sha256(weights)
@@ -168,14 +169,15 @@ def _about_run(run: PlayedRun, study: Study) -> str:
     rows, own = run.history.snapshots, study.once(evaluation_of).min_margin
     end = rows[-1].min_margin
     repeated = (
-        f" The run was repeated with other rounding: its smallest margin is {significant(end, 'down', 4)}, "
-        f"the model's {significant(own, 'down', 4)}."
+        " The run was repeated with other rounding: its smallest margin is "
+        f"{significant(end, 'down', 4)}, the model's {significant(own, 'down', 4)}."
     )
     return (
-        f"{len(run.epochs)} of the {len(rows)} snapshots of the training; pictures between two lie on "
-        "the straight line. Their weights are rounded to save space, each Fourier coefficient by at most "
-        f"{100 * STEPS['W_L'] / 2:.0f} % of the root mean square; numbers and curves here are of the unrounded ones. "
-        "While it plays, the map of margins is the training's own; at rest everything is computed from the rounded "
-        "weights, and the dials work. Rings are the frequencies that matter at the end. The last place of the slider "
-        f"is the model itself, unrounded.{repeated if abs(end / own - 1) > 1e-3 else ''}"
+        f"{len(run.epochs)} of the {len(rows)} snapshots of the training; pictures between two "
+        "lie on the straight line. Their weights are rounded to save space, each Fourier "
+        f"coefficient by at most {100 * STEPS['W_L'] / 2:.0f} % of the root mean square; numbers "
+        "and curves here are of the unrounded ones. While it plays, the map of margins is the "
+        "training's own; at rest everything is computed from the rounded weights, and the dials "
+        "work. Rings are the frequencies that matter at the end. The last place of the slider is "
+        f"the model itself, unrounded.{repeated if abs(end / own - 1) > 1e-3 else ''}"
     )

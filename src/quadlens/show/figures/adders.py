@@ -56,8 +56,8 @@ def sequence_axis(study: Study, ax: Target = None) -> "Figure":
         panel.spines["left"].set_visible(False)
         panel.set_xlabel(f"s, what attention brings to the step that answers z{i}")
         panel.set_title(
-            f"Each interval holds s for one value of x{i} + y{i} + carry (its number) on all inputs; "
-            "its colour is the right digit, the band's the digit that wins",
+            f"Each interval holds s for one value of x{i} + y{i} + carry (its number) on all "
+            "inputs; its colour is the right digit, the band's the digit that wins",
             loc="left", fontsize=9.5,
         )  # fmt: skip
         _legend(drawn.figure, panel, drawn.ours)

@@ -193,7 +193,8 @@ def residual(study: Study, ax: Target = None) -> "Figure":
     )
     if shares is None:
         raise BadConfig(
-            "this model's attention depends on the tokens, or it is an MLP: no skip connection has a share of its own"
+            "this model's attention depends on the tokens, or it is an MLP: no skip connection has "
+            "a share of its own"
         )
     with canvas(ax, (5.2, 2.9)) as drawn:
         (axis,) = drawn.axes

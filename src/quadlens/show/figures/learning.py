@@ -19,14 +19,18 @@ if TYPE_CHECKING:
 
 # A frequency is named when it ends with at least this share of the power.
 NAMED_SHARE = 0.02
-WITH_HISTORY = "A study, a training result, a path or the name of a bundled model; its history must be at hand."
+WITH_HISTORY = (
+    "A study, a training result, a path or the name of a bundled model; its history "
+    "must be at hand."
+)
 
 
 def _history(study: Study) -> History:
     history = study.once(history_of)
     if history is None or not len(history.curves):
         raise BadConfig(
-            "the files of the training run are not beside this model, so how it learned cannot be drawn"
+            "the files of the training run are not beside this model, so how it learned cannot be "
+            "drawn"
         )
     return history
 

@@ -228,7 +228,8 @@ def _lens_of(study: Study) -> Lens:
     lens = study.once(whole_lens)
     if not lens.clusters:
         raise BadConfig(
-            "no neuron of this model reads and writes the same frequency: there is no integral to draw"
+            "no neuron of this model reads and writes the same frequency: there is no integral to "
+            "draw"
         )
     return lens
 
@@ -252,6 +253,7 @@ def _cluster_of(study: Study, k: int | None) -> LensCluster:
     cluster = next((cluster for cluster in clusters if k in (None, cluster.k)), None)
     if cluster is None:
         raise BadConfig(
-            f"frequency {k} of this model is no cluster; there are: {', '.join(str(x.k) for x in clusters)}"
+            f"frequency {k} of this model is no cluster; there are: "
+            f"{', '.join(str(x.k) for x in clusters)}"
         )
     return cluster

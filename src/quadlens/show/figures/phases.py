@@ -121,7 +121,8 @@ def harmonic_phases(study: Study, rank: int = 2, ax: Target = None) -> "Figure":
     keys, there = study.once(keys_of)[:MOST_PANELS], len(explanation.harmonics.k)
     if rank not in RANK_LABELS or rank > there or not keys:
         raise BadConfig(
-            f"rank {rank}; expected 2, 3 or 4, of a model with key frequencies and as many frequencies"
+            f"rank {rank}; expected 2, 3 or 4, of a model with key frequencies and as many "
+            "frequencies"
         )
     columns = min(3, len(keys))
     size = (2.55 * columns + 0.3, 2.95 * -(-len(keys) // columns))

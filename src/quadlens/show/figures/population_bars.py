@@ -107,7 +107,10 @@ def _bars(study: Study, figures: dict[str, PopulationFigure]) -> list[Values]:
 
 @figure(
     values=lambda study: _bars(study, COUNT_FIGURES),
-    label="The paper's figure: nfreqcountmul (key frequencies per model) or freqcountmul (neurons per frequency).",
+    label=(
+        "The paper's figure: nfreqcountmul (key frequencies per model) or freqcountmul (neurons "
+        "per frequency)."
+    ),
 )
 def population_counts(study: Study, label: str = "nfreqcountmul", ax: Target = None) -> "Figure":
     """Draw the paper's counts over many models, ours beside them scaled to its total, this model as a dashed line."""

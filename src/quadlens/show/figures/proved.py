@@ -42,7 +42,8 @@ def frontier(study: Study, ax: Target = None) -> "Figure":
     panels = int(bool(clusters)) + int(bool(certificates))
     if not panels:
         raise BadConfig(
-            "this model has no quadrature rules, and the study has no proofs: there is no cost to draw"
+            "this model has no quadrature rules, and the study has no proofs: there is no cost to "
+            "draw"
         )
     with canvas(ax, (3.8 * panels, 3.9), panels) as drawn:
         from matplotlib.ticker import NullFormatter

@@ -69,7 +69,10 @@ def quadrature(
         (axis,) = drawn.axes
         layout = rectangles(scheme, half)
         _draw_rectangles(axis, layout, frequency_colour(scheme.k, study.once(keys_of)))
-        title = f"k = {scheme.k}: area of {scheme.n} rectangles {area_of(layout):.4f}, integral {integral(half):.4f}"
+        title = (
+            f"k = {scheme.k}: area of {scheme.n} rectangles {area_of(layout):.4f}, integral "
+            f"{integral(half):.4f}"
+        )
         axis.set_title(title, loc="left")
         axis.legend(loc="lower left", bbox_to_anchor=(0, -0.03), ncols=3)
         axis.set_ylim(-0.72, 1.08)

@@ -32,8 +32,8 @@ def check_target(target: Path) -> None:
         raise BadFile(f"{target} is a file; give the name of a directory for the report")
     if any(target.iterdir()) and not is_report(target):
         raise BadFile(
-            f"{target} holds files that are not a report of quadlens, and a report replaces its directory; "
-            "choose another directory, or empty this one"
+            f"{target} holds files that are not a report of quadlens, and a report replaces its "
+            "directory; choose another directory, or empty this one"
         )
     refuse_input(target)
 

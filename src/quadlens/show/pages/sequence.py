@@ -77,7 +77,8 @@ def _beside_the_statement(certificate: SequenceCertificate) -> list[str]:
         return [f"The verdict is {certificate.verdict}: {found}."]
     return [
         f"The verdict is {certificate.verdict}. The smallest margin that was found is "
-        f"{at_most(certificate.margin_attained, 6)}, at step {certificate.worst.step} of the input {worst_input}."
+        f"{at_most(certificate.margin_attained, 6)}, at step {certificate.worst.step} of the input "
+        f"{worst_input}."
     ]
 
 

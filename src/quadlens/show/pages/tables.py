@@ -19,10 +19,16 @@ LABELS = {
     "table_relu": "table:error:relu",
 }
 CAPTIONS = {
-    "table_relative_error": "Relative error of each frequency: the truth, and the bound computed in linear time",
-    "table_abs_and_identity": "Error bounds by splitting ReLU into absolute value and identity components",
+    "table_relative_error": (
+        "Relative error of each frequency: the truth, and the bound computed in linear time"
+    ),
+    "table_abs_and_identity": (
+        "Error bounds by splitting ReLU into absolute value and identity components"
+    ),
     "table_relu": "Error bounds for the ReLU function",
-    "beyond_the_paper": "Beyond the paper: exact worst cases, suprema over all real s, and moment bounds",
+    "beyond_the_paper": (
+        "Beyond the paper: exact worst cases, suprema over all real s, and moment bounds"
+    ),
 }
 # (title on the page, title in LaTeX, equation in the paper) by row name; titles as in the paper.
 TITLES: dict[str, tuple[str, str, str]] = {
