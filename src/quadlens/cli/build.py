@@ -1,4 +1,7 @@
-"""`quadlens build`: a model without training, by hand or of few numbers that are fitted to a trained one."""
+"""`quadlens build`: a model without training.
+
+It is written by hand, or of few numbers that are fitted to a trained model.
+"""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -26,7 +29,9 @@ def command(
     double: bool | None = None,
     embedding: bool | None = None,
 ) -> None:
-    """Write a pizza model by hand: equally spaced phases, no training. Or a trained model with few numbers (--from).
+    """Write a pizza model by hand, or a trained model with few numbers (--from).
+
+    By hand, phases are equally spaced, and nothing is trained.
 
     --from fits a network of few numbers to a trained one's weights by least squares: the
     explanation as a network. It has the frequencies, the group of each neuron with φ, ρ and ω, what
@@ -103,7 +108,10 @@ def command(
 
 
 def _given(**options: Any) -> dict[str, Any]:
-    """The options that stand on the command line, also where they say what is the default anyway."""
+    """Return the options that stand on the command line.
+
+    An option that says what is the default anyway is among them.
+    """
     return {name: value for name, value in options.items() if value is not None}
 
 

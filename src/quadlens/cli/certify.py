@@ -1,4 +1,7 @@
-"""`quadlens certify`: prove what a model answers, for every input at once; with `--all`, by every strategy."""
+"""`quadlens certify`: prove what a model answers, for every input at once.
+
+With `--all` it does so by every strategy.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +30,10 @@ COLUMNS = (
 
 
 class Help(Command):
-    """The help, with the strategies as they describe themselves; they are loaded when it is asked for."""
+    """The help, with the strategies as they describe themselves.
+
+    They are loaded when it is asked for.
+    """
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Add one sentence per strategy to the command's own text."""
@@ -53,7 +59,9 @@ def command(
     time_limit: Seconds | None = None,
     output: Path | None = None,
 ) -> None:
-    """Prove that a model answers its task (a + b mod p, say) on all inputs, and write the proof to a certificate.
+    """Prove that a model answers its task (a + b mod p, say) on all inputs.
+
+    The proof is written to a certificate with -o.
 
     Verdict and exit code: CERTIFIED 0 (all inputs proved right), PARTLY 1 (some), UNPROVED 1
     (none). A network on sequences is decided on every word of its task, however many there are;

@@ -14,7 +14,10 @@ SAFE_SIDES: dict[str, Literal["down", "up"]] = {"margin": "down", "float32_error
 
 
 def bundled_models() -> dict[str, Path]:
-    """Name → file; found here, because reading models is the producer's, and none of it is loaded."""
+    """Return name → file of the bundled models.
+
+    They are found here, because reading models is the producer's, and none of it is loaded.
+    """
     from importlib.resources import files
 
     return {
@@ -33,7 +36,9 @@ def command(
     max_memory: Positive = 2000,
     proved: bool = False,
 ) -> None:
-    """Check a certificate against a model file, from scratch, in exact arithmetic with the standard library only.
+    """Check a certificate against a model file, from scratch.
+
+    The arithmetic is exact, and nothing but the standard library takes part.
 
     Verdict and exit code: VERIFIED 0 (1 if it leaves inputs open), REJECTED 1, TIMEOUT 1.
 

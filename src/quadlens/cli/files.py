@@ -197,7 +197,9 @@ def export(
     output: OutputFile,
     format_name: str,
 ) -> None:
-    """Write a model as another program's file; where the format needs a config, config_<id>.json goes beside it.
+    """Write a model as another program's file.
+
+    Where the format needs a config, config_<id>.json goes beside it.
 
     Options:
         format_name (--format F): Whose file: {writers}.

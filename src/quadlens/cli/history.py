@@ -14,7 +14,9 @@ def command(
     activation: str | None = None,
     no_proofs: bool = False,
 ) -> None:
-    """Say of every snapshot what it knows: losses, waves, clusters, lens, quadrature error, margin and proof.
+    """Show what every snapshot of a training run says.
+
+    A row has losses, waves, clusters, lens, quadrature error, margin and proof.
 
     Snapshots come from `quadlens train --snapshots N`; other projects' checkpoints are read as by
     `quadlens import`.

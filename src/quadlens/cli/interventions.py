@@ -24,7 +24,9 @@ def ablate(
     resample: int | None = None,
     seed: Natural = 1,
 ) -> None:
-    """Drop neurons, frequencies, waves or a part of the activation; disturb phases; swap activation or attention.
+    """Drop neurons, frequencies, waves or a part of the activation from a model.
+
+    Or disturb phases, swap the activation, or mix the attention.
 
     Neurons are dropped and waves left out first; then come --uneven, --jitter, --keep,
     --activation, --attention-rate and --resample, in this order. Every command takes the file that

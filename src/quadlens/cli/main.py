@@ -129,7 +129,9 @@ def flags_of(error: QuadlensError) -> list[str]:
 
 
 def in_flags(error: QuadlensError, command: str) -> str:
-    """Return the message with Python's `name=value` as flags, and flags that it does not name in a line below.
+    """Return the message with Python's `name=value` as flags.
+
+    Flags that it does not name follow in a line below.
 
     >>> in_flags(QuadlensError("say so with format=NAME", settings=("format",)), "import").strip()
     'error: say so with --format NAME'
@@ -148,13 +150,19 @@ def in_flags(error: QuadlensError, command: str) -> str:
 
 
 def _asked_for() -> Iterable[str]:
-    """The one command that is to be run; all of them for help, completion or a name that is none."""
+    """Return the command that is to be run.
+
+    Help, completion or a name that is none needs all of them.
+    """
     name = sys.argv[1] if len(sys.argv) > 1 else ""
     return (name,) if name in COMMANDS else COMMANDS
 
 
 def main() -> None:
-    """Run the command line; exit 0 done, 1 the answer is no, 2 usage or bad input, 130 after Ctrl-C."""
+    """Run the command line.
+
+    Exit codes: 0 done, 1 the answer is no, 2 usage or bad input, 130 after Ctrl-C.
+    """
     stopped = False
 
     def stop(number: int, frame: object) -> None:

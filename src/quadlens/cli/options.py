@@ -101,7 +101,9 @@ READ = ("MODEL", "MODEL|DIR", "SRC", "CERT", "TOML", "JSON", "FILE|model")
 def with_common_flags(
     function: Callable[..., None], *, continues: bool = False
 ) -> Callable[..., None]:
-    """The command with `--json`, `--quiet` and `--debug`: it takes an `Output` that knows the first two.
+    """Return the command with `--json`, `--quiet` and `--debug`.
+
+    The function takes an `Output` that knows the first two.
 
     `--debug` is read where errors are caught, in `main`. No command replaces a file that it is
     given or that it reads.
@@ -177,7 +179,10 @@ def with_signature(
     flags: Mapping[str, Any],
     default: bool | None,
 ) -> Callable[..., None]:
-    """`wrapper` under the name and words of `function`, with a signature from which typer makes the flags."""
+    """Return `wrapper` under the name and words of `function`.
+
+    Typer makes the flags from the signature that it gets.
+    """
     functools.update_wrapper(wrapper, function)
     wrapper.__doc__ = inspect.cleandoc(function.__doc__ or "").partition("\n\nOptions:\n")[0]
     named = [param.replace(kind=inspect.Parameter.KEYWORD_ONLY) for param in options]

@@ -57,7 +57,10 @@ class Output:
         render(safe_console())
 
     def say(self, value: Mapping[str, Any], *lines: str) -> None:
-        """Print `value` as JSON, or lines as they are: a name in them is no markup, and a long one is not broken."""
+        """Print `value` as JSON, or lines as they are.
+
+        A name in them is no markup, and a long line is not broken.
+        """
         self.emit(
             value,
             lambda console: sys.stdout.write("".join(f"{printable(line)}\n" for line in lines)),
@@ -75,7 +78,9 @@ class Output:
 
     @contextlib.contextmanager
     def step_line(self, after: float = 0.0) -> Iterator[Callable[[str], None]]:
-        """What is being done now: one line on stderr that changes on a terminal, one line per step in a log.
+        """Show what is being done now.
+
+        On a terminal it is one line on stderr that changes, in a log one line per step.
 
         Args:
             after: In a log, only steps that begin so many seconds from now on: most of these
@@ -105,7 +110,10 @@ class Output:
 
 
 def safe_console(*, stderr: bool = False) -> "Console":
-    """A console on stdout, or on the terminal behind stderr, whose text has no control characters."""
+    """Return a console whose text has no control characters.
+
+    It is on stdout, or on the terminal behind stderr.
+    """
     from collections.abc import Iterable
 
     from rich.console import Console, ConsoleOptions, RenderableType
@@ -170,7 +178,9 @@ def duration(seconds: float) -> str:
 
 
 class SurvivingStream:
-    """A stream whose reader may leave early (`quadlens … | head -1`); what is written after that goes nowhere.
+    """A stream whose reader may leave early (`quadlens … | head -1`).
+
+    What is written after that goes nowhere.
 
     The command runs to its end, so that its exit code is its answer and not that somebody had read
     enough.
@@ -215,7 +225,10 @@ def to_terminal(stream: Any) -> Any:
 
 @contextlib.contextmanager
 def surviving_streams() -> Iterator[None]:
-    """Stdout and stderr that neither a reader who leaves nor a character the terminal lacks can turn into an error."""
+    """Replace stdout and stderr by streams that raise no error.
+
+    Neither a reader who leaves nor a character the terminal lacks ends the command.
+    """
     before = sys.stdout, sys.stderr
     with contextlib.ExitStack() as opened:
         for name in ("stdout", "stderr"):

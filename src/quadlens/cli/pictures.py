@@ -25,7 +25,9 @@ def report(
     only: str | None = None,
     formats: str | None = None,
 ) -> None:
-    """Write one self-contained page with every figure and table, and figure files, tables and data beside it.
+    """Write one self-contained page with every figure and table.
+
+    Figure files, tables and data lie beside it.
 
     Options:
         output (--output -o DIR): Where the report goes; a previous report is replaced.
@@ -75,7 +77,9 @@ def explore(
     model: ModelArgument = "pizza",
     no_history: bool = False,
 ) -> None:
-    """Write one offline HTML page: drag a neuron, watch the integral, the logits and the answers follow.
+    """Write one offline HTML page on which neurons can be dragged.
+
+    The integral, the logits and the answers follow.
 
     Where snapshots of the training lie beside the model (`quadlens train --snapshots`), the page
     plays it.

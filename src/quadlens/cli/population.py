@@ -31,7 +31,9 @@ def command(
     verify: bool = False,
     markdown: bool = False,
 ) -> None:
-    """Set the population of a sweep beside the paper's: each statement with a 95 % interval and a plain verdict.
+    """Set the population of a sweep beside the paper's.
+
+    Each statement has a 95 % interval and a plain verdict.
 
     Options:
         directory (DIR): A sweep's directory, or its population.parquet; else what is shipped.

@@ -1,4 +1,7 @@
-"""`quadlens evaluate`, `explain`, `bounds` and `lens`: a model's answers, its neurons, its rules, its integrals."""
+"""`quadlens evaluate`, `explain`, `bounds` and `lens`.
+
+They show a model's answers, its neurons, its rules and its integrals.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +23,9 @@ def evaluate(
     seed: int = 0,
     exact: bool = False,
 ) -> None:
-    """Show accuracy, margins and loss over all inputs, or a sample of too many (float64); config, shapes and hash.
+    """Show accuracy, margins and loss (float64); config, shapes and hash.
+
+    They are over all inputs, or over a sample where these are too many.
 
     Options:
         sample (N): Try N random inputs: of pairs instead of all p², of sequences instead of 10,010.
@@ -171,7 +176,9 @@ def explain(
     no_logits: bool = False,
     seed: Natural | None = None,
 ) -> None:
-    """Show frequencies, phases, clusters, secondary frequencies, clock/pizza regressions and the identity part.
+    """Show what neurons read and write: frequencies, phases, clusters.
+
+    Then come secondary frequencies, clock/pizza regressions and the identity part.
 
     A model whose attention depends on the tokens, or whose task has no frequencies, gets what can
     be said of it; a network on sequences, what each step reads and with which weight.
@@ -306,7 +313,10 @@ def lens(
     out: Output,
     model: ModelArgument = "pizza",
 ) -> None:
-    """Read the hidden layer as integrals: what the neurons share, what the integral explains, and what is left."""
+    """Read the hidden layer as integrals.
+
+    Shows what the neurons share, what the integral explains, and what is left.
+    """
     from quadlens.analysis.infinite_width.of_study import whole_lens
     from quadlens.network.study import study_of
 

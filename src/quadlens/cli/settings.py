@@ -1,4 +1,7 @@
-"""The settings of a training run as flags; apart, so that commands that train nothing need not load them."""
+"""The settings of a training run as flags.
+
+The module is apart, so that commands that train nothing need not load it.
+"""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence

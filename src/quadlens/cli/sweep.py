@@ -1,4 +1,7 @@
-"""`quadlens sweep`: train, explain, bound and certify many models; whatever happens, run it again and it resumes."""
+"""`quadlens sweep`: train, explain, bound and certify many models.
+
+Whatever happens, run it again and it resumes.
+"""
 
 import contextlib
 import dataclasses
@@ -55,7 +58,9 @@ def command(
     checkpoint_every: CheckpointOption = 500,
     retry_failed: bool = False,
 ) -> None:
-    """Train, explain, bound and certify many models. Run it again after anything: it does only what is missing.
+    """Train, explain, bound and certify many models.
+
+    Run it again after anything: it does only what is missing.
 
     Exit code 0: every model asked for is there; 1: some failed; 130: it was stopped.
 

@@ -197,7 +197,9 @@ def run_one(
 
 
 def _to_resume(files: "RunFiles", config: "TrainConfig", out: Output) -> "Checkpoint | None":
-    """Where the run to be resumed stands; None where there is nothing to resume and nothing to lose.
+    """Return where the run to be resumed stands.
+
+    None where there is nothing to resume and nothing to lose.
 
     Raises:
         QuadlensError: where a model is there that is not the beginning of this run.
@@ -244,7 +246,10 @@ def _to_resume(files: "RunFiles", config: "TrainConfig", out: Output) -> "Checkp
 def _run_many(
     configs: "list[TrainConfig]", output: Path, device: str, checkpoint_every: int, out: Output
 ) -> "dict[Path, TrainingManifest]":
-    """Train several seeds into `output`: together on an accelerator, as a sweep without analysis on a CPU."""
+    """Train several seeds into `output`.
+
+    An accelerator trains them together; a CPU trains them as a sweep without analysis.
+    """
     from quadlens.base.atomic import check_directory
     from quadlens.cli.sweep import run, work_backend
     from quadlens.training.outputs import finished_manifest
@@ -259,8 +264,8 @@ def _run_many(
         f"training {len(configs)} seeds into {output}; stop it whenever you like and run it again"
     )
     if place(configs[0], device, None, None)[0] == "cpu":
-        report = run(configs, output, work_backend("local", None, min(available_cores(), len(configs))),
-                     (), checkpoint_every, True, out)  # fmt: skip
+        backend = work_backend("local", None, min(available_cores(), len(configs)))
+        report = run(configs, output, backend, (), checkpoint_every, True, out)
         for run_id, reason in report.failed.items():
             sys.stderr.write(f"failed {run_id}: {reason}\n")
         stopped, failed = report.left > 0, bool(report.failed)

@@ -49,7 +49,10 @@ class Comparison(Displayed):
 
     @cached_property
     def agreement(self) -> float | None:
-        """Share of inputs to which both give the same answer; None where they have other numbers of elements."""
+        """Share of inputs to which both models give the same answer.
+
+        None where they have different numbers of elements.
+        """
         if self.a.p != self.b.p:
             return None
         layers = layer_of(self.a), layer_of(self.b)
@@ -66,7 +69,10 @@ class Comparison(Displayed):
         return (f"{self.a.name} (1)", f"{self.b.name} (2)") if same else (self.a.name, self.b.name)
 
     def prepare(self, progress: Callable[[str], None] = lambda step: None) -> "Comparison":
-        """Compute what the tables show, saying each step before it is taken; returns the comparison itself."""
+        """Compute what the tables show; return the comparison itself.
+
+        Each step is passed to `progress` before it is taken.
+        """
         for step, _, facts in SECTIONS:
             for study, name in zip(self._both, self.names, strict=True):
                 progress(f"{step} of {name}")
@@ -92,7 +98,7 @@ class Comparison(Displayed):
         return tuple(tables)
 
     def _cluster_row(self, k: int) -> list[str]:
-        """Return the cells of one frequency: each measure of the first model, then of the second."""
+        """Return one row: each measure of the first model, then of the second."""
         cells = [_cluster_facts(study, k) for study in self._both]
         return [str(k), *(cell for measure in zip(*cells, strict=True) for cell in measure)]
 
@@ -101,7 +107,10 @@ class Comparison(Displayed):
         return self.a, self.b
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON: `a` and `b` with the keys of `explain`, `lens` and `certify` that apply, and where they differ."""
+        """Return both models and their differences as JSON.
+
+        `a` and `b` have the keys of `explain`, `lens` and `certify` that apply.
+        """
         a, b = (plain(_everything(study)) for study in self._both)
         flat = dict(_leaves(a)), dict(_leaves(b))
         keys = [key for key in {**flat[0], **flat[1]} if flat[0].get(key) != flat[1].get(key)]
@@ -228,7 +237,10 @@ def _everything(study: Study) -> dict[str, Any]:
 
 
 def _leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """Every number and word with its path; entries of a list that have a `k` go by it, other lists stay whole."""
+    """Yield every number and word with its path.
+
+    Entries of a list that have a `k` go by it; other lists stay whole.
+    """
     if isinstance(value, dict):
         for name, item in value.items():
             yield from _leaves(item, f"{key}.{name}" if key else str(name))

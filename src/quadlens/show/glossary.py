@@ -1,4 +1,6 @@
-"""Words and symbols with their meanings, and formulas as MathML, for pages that are opened from disk.
+"""Words and symbols with their meanings, and formulas as MathML.
+
+They are for pages that are opened from disk.
 
 Both are in `data/typeset.json`, which `tools/refresh_docs.py` makes of docs/glossary.md and the
 report's template.
@@ -52,7 +54,10 @@ def typeset() -> Typeset:
 
 @cache
 def _mentions() -> tuple[re.Pattern[str], Mapping[str, Entry]]:
-    """A pattern that finds every word, also in the plural, and the entry of each such form in lower case."""
+    """Return a pattern that finds every word, also in the plural.
+
+    Beside it stands the entry of each such form in lower case.
+    """
     forms: dict[str, Entry] = {}
     for entry in typeset().entries:
         for word in entry.words:

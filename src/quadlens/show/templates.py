@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 
 def environment(**options: Any) -> "Environment":
-    """An environment in which a name that is not there is an error, and a number that no filter has rounded.
+    """Return an environment that refuses unknown names and unrounded numbers.
+
+    A name that is not there is an error; so is a number that no filter has rounded.
 
     Filters: those of `quadlens.base.numbers`; `f`, as in `{{ share | f(".2f") }}`; `median`;
     `doubles`.

@@ -62,7 +62,10 @@ READERS = {
 
 
 def file_layout() -> dict[str, Any]:
-    """The fields and tensors of each architecture, and the largest sizes that the page takes, as JSON types."""
+    """Return the fields and tensors of each architecture as JSON types.
+
+    The largest sizes that the page takes stand beside them.
+    """
     return {
         "largest": {"p": LARGEST_P, "d_mlp": LARGEST_NEURONS},
         "architectures": {
@@ -104,7 +107,10 @@ def _plain(value: object) -> Any:
 
 
 def _tensors(architecture: str) -> list[dict[str, Any]]:
-    """Short name, name in the file and shape of every tensor, and the option without which there is none."""
+    """Return the short name, the name in the file and the shape of every tensor.
+
+    Beside them stands the option without which there is no such tensor.
+    """
     plain, sizes = PLAIN[architecture], {size: name for name, size in SIZES.items()}
     described: dict[str, tuple[Config, str | None]] = dict.fromkeys(plain.shapes, (plain, None))
     for option, value in OPTIONS[architecture].items():
@@ -122,7 +128,10 @@ def _tensors(architecture: str) -> list[dict[str, Any]]:
 
 
 def why_not_playable(config: Config) -> str | None:
-    """Why the page cannot run such a model, as a sentence without its full stop; None where it can."""
+    """Return why the page cannot run such a model; None where it can.
+
+    The reason is a sentence without its full stop.
+    """
     if config.p > LARGEST_P:
         return (
             f"p = {config.p}; the explorer holds all p³ logits in the browser: at most p = "

@@ -153,7 +153,10 @@ def script() -> str:
 
 
 def palette() -> str:
-    """The colours of the report as CSS custom properties: --k0 … --k7 for frequencies, one name per concept."""
+    """Return the report's colours as CSS custom properties.
+
+    `--k0` … `--k7` are for frequencies; each concept has a name.
+    """
     named = {f"k{at}": colour for at, colour in enumerate(FREQUENCY_COLOURS)}
     named |= {
         concept: CONCEPT_COLOURS[concept]

@@ -1,4 +1,7 @@
-"""Sentences of the page, from `words.toml`: what the model is, how to read each view, which views do not apply."""
+"""Sentences of the page, from `words.toml`.
+
+They say what the model is, how to read each view, and which views do not apply.
+"""
 
 from dataclasses import dataclass
 from importlib.resources import files
@@ -34,7 +37,10 @@ WORDS: dict[Activation, SimpleNamespace] = {
 
 @dataclass(frozen=True)
 class View:
-    """One view of the page: its id, its heading, how to read it, and the same for neurons without frequencies."""
+    """One view of the page: its id, its heading, and how to read it.
+
+    Neurons without frequencies have sentences of their own.
+    """
 
     name: str
     title: str
@@ -42,7 +48,10 @@ class View:
     how_without_waves: str = ""
 
     def how_to_read(self, activation: Activation, waves: bool = True) -> str:
-        """The line for a model with this activation; without what is about frequencies where it has none."""
+        """Return the line for a model with this activation.
+
+        What it says about frequencies is left out where the activation has none.
+        """
         how = self.how if waves else self.how_without_waves or self.how
         return how.format_map(vars(WORDS[activation]))
 
@@ -74,12 +83,18 @@ def filled(words: str, task: Task) -> str:
 
 
 def has_rectangles(study: Study) -> bool:
-    """Whether neurons can be drawn as rectangles under a curve; title and introduction follow, here and in app.js."""
+    """Whether neurons can be drawn as rectangles under a curve.
+
+    Title and introduction follow, here and in app.js.
+    """
     return study.once(no_waves) is None and not WORDS[study.config.activation].no_rule
 
 
 def introduction(study: Study) -> str:
-    """What the page says about the model on top; the same in app.js, where the verdict is kept for this model alone."""
+    """Return what the page says about the model on top.
+
+    app.js says the same, where the verdict is kept for this model alone.
+    """
     task, waves = study.config.task, study.once(no_waves) is None
     texts = SAID["page"]
     sentences = [
@@ -94,7 +109,9 @@ def introduction(study: Study) -> str:
 
 
 def words_for_script(sha256: str, integration: Integration) -> dict[str, Any]:
-    """Everything the script says differently for each activation and each kind of model: a page may open another.
+    """Return what the script says differently for each activation and kind.
+
+    A page may open another model than its own.
 
     Args:
         sha256: Of the page's own model.

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 @checked
 def explore(model: "ModelLike", output: str | Path, *, history: str | Path | bool = True) -> Path:
-    """Write one offline page in which neurons can be dragged and everything follows; returns its path.
+    """Write one offline page in which neurons can be dragged; return its path.
+
+    Integrals, logits and answers follow the neuron that is dragged.
 
     Args:
         model: A model, a study, a path or the name of a bundled model.

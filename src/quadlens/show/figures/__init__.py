@@ -1,4 +1,6 @@
-"""Every figure as a function: `quadlens.figures.NAME(study, …, ax=None)` draws one and returns its matplotlib figure.
+"""Every figure as a function.
+
+`quadlens.figures.NAME(study, …, ax=None)` draws one and returns its matplotlib figure.
 
 The first argument is a study, a model, a path or the name of a bundled model. Without `ax` a new
 figure is made in our look; with `ax` the drawing goes on the caller's axes, in the caller's look. A

@@ -1,4 +1,7 @@
-"""The certificate as a picture of the algorithm: the axis of s, coloured by the digit that wins, and where s lies."""
+"""The certificate as a picture of the algorithm.
+
+It shows the axis of s, coloured by the digit that wins, and where s lies.
+"""
 
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +21,8 @@ if TYPE_CHECKING:
 # Ten digits, and what is no digit at the end; neighbours differ with every common colour vision
 # (Tol, Okabe and Ito).
 DIGIT_COLOURS = (
-    "#332288", "#88CCEE", "#117733", "#DDCC77", "#CC6677", "#44AA99", "#AA4499", "#E69F00", "#0072B2", "#999999",
-    "#FFFFFF",
+    "#332288", "#88CCEE", "#117733", "#DDCC77", "#CC6677", "#44AA99",
+    "#AA4499", "#E69F00", "#0072B2", "#999999", "#FFFFFF",
 )  # fmt: skip
 BAND_ALPHA = 0.42
 # Of a row of height 1: the band of colours, and the intervals on it.
@@ -36,7 +39,10 @@ def _axis_of(study: Study) -> dict[str, Axis] | None:
 
 @figure(values=_axis_of, on_sequences=True)
 def sequence_axis(study: Study, ax: Target = None) -> "Figure":
-    """Draw where s lies for every value of x + y + carry, over the digit that wins there, one row per own digit."""
+    """Draw where s lies for every value of x + y + carry.
+
+    Colours are the digits that win; there is one row per own digit.
+    """
     axis = (_axis_of(study) or {}).get("axis")
     if axis is None:
         raise BadConfig("only additions that answer the lowest digit first are drawn on an axis")

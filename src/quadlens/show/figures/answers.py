@@ -1,4 +1,7 @@
-"""Answers and logits: every question's margin, the algorithm on one example, and what the logits are made of."""
+"""Answers and logits of a network.
+
+Figures of every input's margin, of the algorithm on one example, and of the parts of the logits.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -39,7 +42,10 @@ def _answers(study: Study) -> Values:
 
 @figure("Two axes", values=_answers)
 def task(study: Study, ax: Target = None) -> "Figure":
-    """Draw the margin of every input as a map, wrong answers crossed, and how the margins are distributed."""
+    """Draw the margin of every input as a map, wrong answers crossed.
+
+    Beside it stands how the margins are distributed.
+    """
     margins = study.once(margins_of)
     with canvas(ax, (7.2, 3.2), 2) as drawn:
         if drawn.ours:
@@ -68,7 +74,10 @@ def task(study: Study, ax: Target = None) -> "Figure":
 
 
 def example(task: Task, k: int) -> tuple[int, int]:
-    """A pair (a, b) of two different points of the circle, whose angles k w a and k w b are near `WANTED`."""
+    """Return an input (a, b) of two different points of the circle.
+
+    The angles k w a and k w b are near `WANTED`.
+    """
     angles = [2 * np.pi * k * renamed / task.n for renamed in _renamed(task)]
     a, b = (
         np.argsort(np.abs(np.angle(np.exp(1j * (angle - wanted)))), kind="stable")
@@ -79,7 +88,10 @@ def example(task: Task, k: int) -> tuple[int, int]:
 
 
 def _renamed(task: Task) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
-    """The numbers of a and of b by which the task is addition; those they have where there is no renaming."""
+    """Return the numbers of a and of b by which the task is addition.
+
+    Without a renaming they are a and b themselves.
+    """
     cyclic = task.cyclic
     return (np.arange(task.n),) * 2 if cyclic is None else (cyclic.of_a, cyclic.of_b)
 
@@ -104,7 +116,10 @@ def _example_of(study: Study) -> Values | None:
 def algorithm(
     study: Study, k: int | None = None, pair: tuple[int, int] | None = None, ax: Target = None
 ) -> "Figure":
-    """Draw the four steps (embed, average, double, score) as arrows in the plane of one frequency, and the logits."""
+    """Draw the four steps (embed, average, double, score) and the logits.
+
+    The steps are arrows in the plane of one frequency.
+    """
     p = study.p
     k = (study.once(keys_of) or (None,))[0] if k is None else k
     if k is None:
@@ -186,7 +201,10 @@ def _paper_inputs(study: Study) -> Values | None:
 
 @figure(values=_paper_inputs)
 def residual(study: Study, ax: Target = None) -> "Figure":
-    """Draw the skip connection's share of the logits, input by input, as a histogram beside the paper's."""
+    """Draw the skip connection's share of the logits as a histogram.
+
+    The share is taken input by input; the paper's stands beside it.
+    """
     shares, paper = (
         study.once(skip_shares_of),
         read_published().population.histogram(SKIP_HISTOGRAM),
@@ -237,7 +255,10 @@ def _weak_spots(study: Study) -> Values | None:
 
 @figure("One axes per key frequency (at most eight)", values=_weak_spots)
 def secondary_repair(study: Study, ax: Target = None) -> "Figure":
-    """Draw the strength of the answer against |cos u|, by parts of the activation, one panel per frequency."""
+    """Draw the strength of the answer against |cos u|, by parts of the activation.
+
+    There is one panel per frequency.
+    """
     logits, keys = study.once(explanation_of).logits, study.once(strongest_keys_of)
     if logits is None or not keys:
         raise BadConfig("this model has no key frequencies, or its explanation has no logits")

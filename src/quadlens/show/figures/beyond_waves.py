@@ -1,4 +1,7 @@
-"""What needs no frequencies: where softmax attention looks, and which irreps of a group a model uses."""
+"""Figures that need no frequencies.
+
+They show where softmax attention looks, and which irreps of a group a model uses.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -56,7 +59,10 @@ def _gate_ranges(study: Study) -> Values | None:
 
 @figure("One axes per head and position, row by row", values=_gate_ranges)
 def gates(study: Study, ax: Target = None) -> "Figure":
-    """Draw how much each head attends to each position, for every input: one row per head, one map per position."""
+    """Draw how much each head attends to each position, for every input.
+
+    There is one row per head and one map per position.
+    """
     layer = layer_of(study)
     if not layer.gated:
         raise BadConfig(
@@ -88,7 +94,10 @@ def gates(study: Study, ax: Target = None) -> "Figure":
 
 
 def irrep_shares(study: Study) -> dict[str, Float[np.ndarray, " parts"]]:
-    """Share of every irrep in W_L and, where attention is constant, in what neurons read of a and of b."""
+    """Return the share of every irrep in W_L.
+
+    Where attention is constant, also its share in what neurons read of a and of b.
+    """
     layer, irreps = layer_of(study), study.once(irreps_of)
     if irreps is None:
         raise BadConfig(

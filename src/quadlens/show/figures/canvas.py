@@ -1,4 +1,7 @@
-"""Where a figure is drawn: a new figure in our look, or the caller's axes in the caller's look; and shared marks."""
+"""The place where a figure is drawn, and marks that figures share.
+
+It is a new figure in our look, or the caller's axes in the caller's look.
+"""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -47,7 +50,10 @@ class Canvas:
         return figure
 
     def label_outside(self, across: str, up: str) -> None:
-        """Name the axes that panels share: `up` at the first of each row, `across` under the last of each column."""
+        """Name the axes that panels share.
+
+        `up` stands at the first panel of each row, `across` under the last of each column.
+        """
         for index, axis in enumerate(self.axes):
             if index % self.columns == 0:
                 axis.set_ylabel(up)
@@ -56,7 +62,10 @@ class Canvas:
                 axis.tick_params(labelbottom=True)
 
     def legend(self, columns: int) -> None:
-        """The first panel's legend, for all panels: below them on our own figure, inside the first on the caller's."""
+        """Show the first panel's legend for all panels.
+
+        It stands below them on our own figure, inside the first on the caller's.
+        """
         handles, names = self.axes[0].get_legend_handles_labels()
         if self.ours:
             self.figure.legend(
@@ -155,7 +164,10 @@ def boxes(
     levels: tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]],
     **look: Any,
 ) -> "PathPatch":
-    """N boxes from edges[0] to edges[1] and from levels[0] to levels[1]; one path, so that files stay small."""
+    """Return N boxes as one path, so that files stay small.
+
+    They lie from edges[0] to edges[1] and from levels[0] to levels[1].
+    """
     (left, right), (bottom, top) = edges, levels
     corners = [
         np.stack(pair, axis=1)

@@ -1,4 +1,8 @@
-"""How large a rule's error is: exact for every a + b, where the paper's bound loses, and the moments behind it."""
+"""The size of a rule's error.
+
+Figures of its exact value for every a + b, of where the paper's bound loses, and of the moments
+behind it.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -53,7 +57,10 @@ def _baselines(study: Study) -> Values | None:
 
 @figure("One axes per key frequency that is a quadrature rule", values=_baselines)
 def exact_error(study: Study, ax: Target = None) -> "Figure":
-    """Draw the exact quadrature error at every a + b beside what can be bounded, one panel per frequency."""
+    """Draw the exact quadrature error at every a + b beside its bounds.
+
+    There is one panel per frequency.
+    """
     clusters = _rules(study)
     columns = 3 if len(clusters) in (3, 5, 6) else min(2, len(clusters))
     size = (2.6 * columns + 1.4, 2.5 * -(-len(clusters) // columns) + 0.6)
@@ -94,7 +101,9 @@ def exact_error(study: Study, ax: Target = None) -> "Figure":
 
 
 def heights(cluster: ClusterBounds) -> tuple[float, float, float, float]:
-    """(bound, lost by the Lipschitz bound, lost by the triangle inequality for ψ, exact), relative to the baseline.
+    """Return a bound, its two losses and the exact error, over the baseline.
+
+    The losses are those by the Lipschitz bound and by the triangle inequality for ψ.
 
     bound = 2·(half-period bound) + angle error; the quadrature part's truth is the exact error with
     2φ, and adding the angle error to it overstates the exact error with ψ. The last of the losses
@@ -116,7 +125,10 @@ def _all_heights(study: Study) -> Values | None:
 
 @figure("One axes per key frequency that is a quadrature rule", values=_all_heights)
 def error_waterfall(study: Study, ax: Target = None) -> "Figure":
-    """Draw what the paper's bound loses at each step, down to the exact error; one panel per frequency."""
+    """Draw what the paper's bound loses at each step, down to the exact error.
+
+    There is one panel per frequency.
+    """
     clusters = _rules(study)
     columns = min(3, len(clusters))
     size = (2.7 * columns + 0.7, 2.8 * -(-len(clusters) // columns))
@@ -157,7 +169,10 @@ def _even_moments(study: Study) -> Values | None:
 
 @figure(values=_even_moments)
 def moments(study: Study, ax: Target = None) -> "Figure":
-    """Draw |μ_n|/2π of each cluster on a logarithmic axis; 1/√n is what random phases would give."""
+    """Draw |μ_n|/2π of each cluster on a logarithmic axis.
+
+    The line 1/√n is what random phases would give.
+    """
     clusters = _rules(study)
     with canvas(ax, (6.8, 3.4)) as drawn:
         (axis,) = drawn.axes

@@ -1,4 +1,7 @@
-"""What the sum over a cluster's neurons stands for: the integral, in the limit, for every a + b, and in space."""
+"""What the sum over a cluster's neurons stands for.
+
+Figures of the integral in the limit, for every a + b, and in space.
+"""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -55,7 +58,10 @@ def _errors(study: Study) -> list[Values]:
 
 @figure("Two axes", values=_first_sum, k=CLUSTER)
 def infinite_width(study: Study, k: int | None = None, ax: Target = None) -> "Figure":
-    """Draw the sum over one cluster's neurons as stems, and beside it the integral that infinitely many would give."""
+    """Draw the sum over one cluster's neurons as stems, beside its integral.
+
+    The integral is the sum over infinitely many neurons.
+    """
     scheme = cluster_of(study, k).scheme
     with canvas(ax, (7.2, 3.2), 2, sharey=True) as drawn:
         left, right = drawn.axes
@@ -95,7 +101,10 @@ def sums(
 
 @figure(values=_errors, k=CLUSTER)
 def integrated_relu(study: Study, k: int | None = None, ax: Target = None) -> "Figure":
-    """Draw what one cluster puts out for every a + b: dots the sums over neurons, lines the integrals."""
+    """Draw what one cluster puts out for every a + b.
+
+    Dots are the sums over neurons, lines the integrals.
+    """
     scheme = cluster_of(study, k).scheme
     with canvas(ax, (6.4, 3.2)) as drawn:
         _draw_sums(drawn.axes[0], scheme, frequency_colour(scheme.k, study.once(keys_of)))
@@ -103,7 +112,10 @@ def integrated_relu(study: Study, k: int | None = None, ax: Target = None) -> "F
 
 
 def _draw_sums(axis: "Axes", scheme: Scheme, colour: str) -> None:
-    """Values against s = k w (a+b)/2, folded to one turn; the integrals are (2/3) cos 2s and -(2/3) sin 2s."""
+    """Return values against s = k w (a+b)/2, folded to one turn.
+
+    The integrals are (2/3) cos 2s and -(2/3) sin 2s.
+    """
     s = np.sort(np.pi * scheme.k * np.arange(scheme.p) / scheme.p % (2 * np.pi))
     fine = np.linspace(0, 2 * np.pi, 361)
     cosines, sines = sums(scheme, s)
@@ -127,7 +139,10 @@ def _draw_sums(axis: "Axes", scheme: Scheme, colour: str) -> None:
     k=CLUSTER,
 )
 def integration_3d(study: Study, k: int | None = None, ax: Target = None) -> "Figure":
-    """Draw the MLP as integration over φ: cos(s+φ) after ReLU; times cos 2φ; times sin 2φ; and the sums along φ."""
+    """Draw the MLP as integration over φ.
+
+    Panels show cos(s+φ) after ReLU, its products with cos 2φ and sin 2φ, and the sums along φ.
+    """
     scheme = cluster_of(study, k).scheme
     colour = frequency_colour(scheme.k, study.once(keys_of))
     with canvas(ax, (8.2, 6.6), 4, columns=2, projections=("3d", "3d", "3d", None)) as drawn:

@@ -76,7 +76,9 @@ def _survivors(study: Study) -> Values | None:
 
 @figure("Two axes", values=_survivors, study=WITH_HISTORY)
 def frequencies_over_training(study: Study, ax: Target = None) -> "Figure":
-    """Draw the share of the neurons' power at each frequency over training; those that survive are named.
+    """Draw the share of the neurons' power at each frequency over training.
+
+    Frequencies that survive are named.
 
     A survivor that is no key (usually a key's double) is drawn dashed, in the colour of the key it
     doubles.

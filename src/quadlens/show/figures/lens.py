@@ -1,4 +1,7 @@
-"""The lens to look at: shared functions over the circle, what neurons read, strength against a - b, logits."""
+"""Figures of the lens.
+
+They show shared functions over the circle, what neurons read, strength against a - b, and logits.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -40,7 +43,10 @@ def _reading(study: Study) -> Values | None:
 
 @figure(values=_reading, k="The cluster's frequency; the first if None.")
 def shared_function(study: Study, k: int | None = None, ax: Target = None) -> "Figure":
-    """Draw one cluster's shared function over the circle, with every neuron's own pre-activation over ρ as a dot."""
+    """Draw one cluster's shared function over the circle.
+
+    Every neuron's own pre-activation over ρ is a dot.
+    """
     lens_cluster = _cluster_of(study, k)
     cluster, F = lens_cluster.reading.cluster, lens_cluster.reading.shared.F
     with canvas(ax, (6.4, 3.4)) as drawn:
@@ -76,7 +82,10 @@ def shared_function(study: Study, k: int | None = None, ax: Target = None) -> "F
 
 @figure(values=_reading)
 def wave_content(study: Study, ax: Target = None) -> "Figure":
-    """Draw what the neurons of each cluster read: shares of sum waves, constant, double waves and product waves."""
+    """Draw what the neurons of each cluster read.
+
+    Bars are shares of sum waves, constant, double waves and product waves.
+    """
     clusters = _strongest(_lens_of(study))
     with canvas(ax, (6.4, 3.0)) as drawn:
         axis, width = drawn.axes[0], 0.8 / len(clusters)
@@ -97,7 +106,10 @@ def wave_content(study: Study, ax: Target = None) -> "Figure":
 
 @figure(values=_reading)
 def strength(study: Study, ax: Target = None) -> "Figure":
-    """Draw how strongly each cluster's integral points at the answer, against the distance a - b."""
+    """Draw how strongly each cluster's integral points at the answer.
+
+    The distance a - b runs along the axis.
+    """
     clusters = _strongest(_lens_of(study))
     with canvas(ax, (6.4, 3.2)) as drawn:
         axis = drawn.axes[0]
@@ -146,7 +158,10 @@ def _chains(study: Study) -> Values | None:
 
 @figure(values=_chains)
 def chain_nodes(study: Study, ax: Target = None) -> "Figure":
-    """Draw how the nodes of doubled keys lie on the circle, and the density that their first four moments make."""
+    """Draw how the nodes of doubled keys lie on the circle.
+
+    Beside them stands the density that their first four moments make.
+    """
     clusters = _chained(_lens_of(study))
     if not clusters:
         raise BadConfig(

@@ -1,4 +1,8 @@
-"""Neurons one by one and counted: one neuron's weights, how much one frequency explains, which frequencies are used."""
+"""Neurons one by one and counted.
+
+Figures of one neuron's weights, of how much one frequency explains, and of the frequencies that are
+used.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -36,7 +40,10 @@ ACTIVATION_WORDS = {
 
 
 def typical_neuron(study: Study) -> int:
-    """The strongest ρω among the neurons of the first cluster that counts; of all neurons where there is none."""
+    """Return the neuron of largest ρω in the first cluster that counts.
+
+    Where there is no cluster, all neurons are looked at.
+    """
     explanation = study.once(explanation_of)
     strength = explanation.roles.rho * explanation.roles.omega
     for cluster in explanation.clusters:
@@ -54,7 +61,10 @@ def _typical(study: Study) -> Values:
 
 @figure("Two axes", values=_typical, i="The neuron; a strong one of the first cluster if None.")
 def neuron(study: Study, i: int | None = None, ax: Target = None) -> "Figure":
-    """Draw what one neuron reads from each token and writes to each answer: dots the weights, lines their waves."""
+    """Draw what one neuron reads from each token and writes to each answer.
+
+    Dots are the weights, lines their waves.
+    """
     collapsed, explanation = study.once(collapsed_of), study.once(explanation_of)
     roles, spectra, p = explanation.roles, explanation.spectra, explanation.p
     i = typical_neuron(study) if i is None else i
@@ -115,7 +125,10 @@ def _explained(study: Study) -> Values | None:
 
 @figure("Two axes", values=_explained)
 def single_frequency(study: Study, ax: Target = None) -> "Figure":
-    """Draw how much one frequency explains of what each neuron reads and writes, beside the paper's model."""
+    """Draw how much one frequency explains of each neuron's weights.
+
+    The paper's model stands beside it.
+    """
     sides = (
         ("input", "share of pre-activation variance at k_in", read_published().variance_input),
         ("output", "share of W_L's variance at k_out", read_published().variance_output),
@@ -164,7 +177,10 @@ def common_bins(share: Float[np.ndarray, " n"], paper: Histogram) -> Float[np.nd
 
 
 def frequency_counts(explanation: Explanation) -> tuple[np.ndarray, np.ndarray]:
-    """Living neurons with primary input frequency k = 1 …, and how many of them write another one."""
+    """Return how many living neurons read each frequency first.
+
+    Beside each count stands how many of these neurons write another frequency.
+    """
     roles, half = explanation.roles, explanation.p // 2
     alive = ~roles.dead
     every = np.bincount(roles.k_in[alive], minlength=half + 1)[1:]

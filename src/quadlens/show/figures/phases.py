@@ -1,4 +1,7 @@
-"""Phases and frequencies of neurons against each other: written against read, higher against primary."""
+"""Phases and frequencies of neurons against each other.
+
+Written against read, higher against primary.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -44,7 +47,10 @@ def _drawn_clusters(study: Study) -> list[Values]:
 
 @figure(k="The cluster's frequency; the first key frequency if None.", values=_drawn_clusters)
 def angles(study: Study, k: int | None = None, ax: Target = None) -> "Figure":
-    """Draw output phase ψ against input phase φ of one cluster, one dot per neuron; the lines are ψ = 2φ."""
+    """Draw output phase ψ against input phase φ of one cluster.
+
+    Each neuron is a dot; the lines are ψ = 2φ.
+    """
     clusters = {cluster.k: cluster for cluster in study.once(explanation_of).clusters}
     k = next((key for key in study.once(keys_of) if key in clusters), None) if k is None else k
     if k is None or k not in clusters:
@@ -116,7 +122,10 @@ def _drawn_ranks(study: Study) -> list[Values]:
 
 @figure("One axes per key frequency (at most six)", values=_drawn_ranks, rank="2, 3 or 4.")
 def harmonic_phases(study: Study, rank: int = 2, ax: Target = None) -> "Figure":
-    """Draw the phase of each neuron's second, third or fourth largest frequency against its primary phase."""
+    """Draw the phase of a higher frequency against the primary phase.
+
+    The frequency is each neuron's second, third or fourth largest.
+    """
     explanation = study.once(explanation_of)
     keys, there = study.once(keys_of)[:MOST_PANELS], len(explanation.harmonics.k)
     if rank not in RANK_LABELS or rank > there or not keys:
@@ -179,7 +188,10 @@ def _doubling(study: Study) -> Values | None:
 
 @figure(values=_doubling)
 def primsecfreq(study: Study, ax: Target = None) -> "Figure":
-    """Draw secondary against primary frequency, a dot as large as the number of neurons; the line is 2k, folded."""
+    """Draw secondary against primary frequency.
+
+    A dot is as large as the number of neurons; the line is 2k, folded.
+    """
     explanation = study.once(explanation_of)
     with canvas(ax, (5.2, 4.2)) as drawn:
         (axis,) = drawn.axes

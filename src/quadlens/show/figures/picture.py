@@ -1,4 +1,7 @@
-"""A picture (one figure of one model, not drawn yet), a family (a way to draw, and what it makes), a public drawing."""
+"""Pictures, families of pictures, and public drawings.
+
+A picture is one figure of one model, not drawn yet. A family is a way to draw, and what it makes.
+"""
 
 import functools
 import inspect
@@ -123,7 +126,9 @@ def figure(
     on_sequences: bool = False,
     **words: str,
 ) -> "Callable[[Callable[Concatenate[Study, P], Figure]], Callable[Concatenate[Any, P], Figure]]":
-    """A drawing as a public function: it takes all that stands for a model, and its docstring says what else.
+    """Make a public function of a drawing.
+
+    It takes all that stands for a model, and its docstring describes its arguments.
 
     Args:
         ax: The axes it draws on.

@@ -1,4 +1,7 @@
-"""Over many models: key frequencies, variance explained, bounds and phases, with this model beside the paper's bars."""
+"""Figures over many models, with this model beside the paper's bars.
+
+They count key frequencies, and show variance explained, bounds and phases.
+"""
 
 from dataclasses import dataclass
 from functools import partial
@@ -113,7 +116,10 @@ def _bars(study: Study, figures: dict[str, PopulationFigure]) -> list[Values]:
     ),
 )
 def population_counts(study: Study, label: str = "nfreqcountmul", ax: Target = None) -> "Figure":
-    """Draw the paper's counts over many models, ours beside them scaled to its total, this model as a dashed line."""
+    """Draw the paper's counts over many models.
+
+    Ours stand beside them, scaled to the paper's total; this model is a dashed line.
+    """
     return _draw(study, COUNT_FIGURES, label, ax)
 
 
@@ -124,7 +130,10 @@ def population_counts(study: Study, label: str = "nfreqcountmul", ax: Target = N
 def population_histograms(
     study: Study, label: str = "freqstrengthmul", ax: Target = None
 ) -> "Figure":
-    """Draw a histogram of the paper's population, ours over it with the same area, and this model's median dashed."""
+    """Draw a histogram of the paper's population.
+
+    Ours lies over it with the same area; this model's median is dashed.
+    """
     return _draw(study, HISTOGRAM_FIGURES, label, ax)
 
 

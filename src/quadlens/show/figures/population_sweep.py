@@ -1,4 +1,7 @@
-"""The figures of a sweep: the paper's bars with ours and a verdict, what is proved of each model, and how p matters."""
+"""The figures of a sweep.
+
+They show the paper's bars with ours and a verdict, what is proved of each model, and how p matters.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -42,7 +45,10 @@ def comparison_figures(
 
 
 def draw_key_frequencies(counts: "KeyCounts") -> "Figure":
-    """How many models have how many key frequencies, with Wilson's intervals on ours (figure `nfreqcountmul`)."""
+    """Draw how many models have how many key frequencies (`nfreqcountmul`).
+
+    Ours have Wilson's intervals.
+    """
     with canvas(None, (6.4, 3.8)) as drawn:
         (axis,) = drawn.axes
         ours, paper = (
@@ -74,7 +80,10 @@ def draw_key_frequencies(counts: "KeyCounts") -> "Figure":
 
 
 def draw_comparison(histogram: "HistogramComparison") -> "Figure":
-    """A histogram of the paper with ours over it; what of ours lies outside its bins is said in the label."""
+    """Draw a histogram of the paper with ours over it.
+
+    The label says what of ours lies outside its bins.
+    """
     with canvas(None, (6.4, 3.8)) as drawn:
         (axis,) = drawn.axes
         paper, total = Histogram(histogram.edges, histogram.paper), float(histogram.ours.sum())

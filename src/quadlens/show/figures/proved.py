@@ -37,7 +37,10 @@ def _rule_costs(study: Study) -> Values | None:
     ax="Two axes (one where the model has no rules, or the study no proofs)",
 )
 def frontier(study: Study, ax: Target = None) -> "Figure":
-    """Draw cost against what is proved: the relative error of the rules (T1), and the share of inputs (T3)."""
+    """Draw cost against what is proved.
+
+    The relative error of the rules (T1), and the share of inputs (T3).
+    """
     clusters, certificates = study.once(rule_clusters), study.once(certificates_of)
     panels = int(bool(clusters)) + int(bool(certificates))
     if not panels:
@@ -72,7 +75,10 @@ def _upper(claim: UpperBound | Exact) -> float:
 
 
 def rule_points(clusters: tuple[ClusterBounds, ...]) -> list[tuple[str, int, float, str]]:
-    """(name, operations over all clusters, worst relative bound, concept) of each way to bound the quadrature error."""
+    """Return cost and worst bound of each way to bound the quadrature error.
+
+    Each is (name, operations over all clusters, worst relative bound, concept).
+    """
     ways: tuple[tuple[str, str, Callable[[ClusterBounds], UpperBound | Exact]], ...] = (
         ("Lipschitz, full period", "bound", lambda cluster: cluster.rows.total_abs_bound_full),
         ("Lipschitz, half period", "bound", lambda cluster: cluster.rows.total_abs_bound_half),
@@ -115,7 +121,10 @@ def _draw_proofs(axis: "Axes", certificates: tuple[Certificate, ...]) -> None:
 
 
 def _mark(axis: "Axes", strategy: str, operations: int, y: float) -> None:
-    """Bounds are filled, exact strategies hollow and larger: two that cost the same can both be seen."""
+    """Mark bounds filled, exact strategies hollow and larger.
+
+    Two that cost the same can both be seen.
+    """
     facts = STRATEGIES[strategy].facts
     colour = CONCEPT_COLOURS[facts.mark.concept]
     size, face = (11, "none") if facts.exact else (8, colour)

@@ -1,4 +1,7 @@
-"""A cluster as rectangles under a curve: the rule itself, the error the paper's bound allows, overlaps and gaps."""
+"""A cluster as rectangles under a curve.
+
+Figures of the rule itself, of the error that the paper's bound allows, and of overlaps and gaps.
+"""
 
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +42,10 @@ def integral(half: bool) -> float:
 
 
 def _layouts(study: Study) -> list[Values]:
-    """Every cluster over the whole circle and folded: its rectangles' area, the integral, and the band's area."""
+    """Return captions' values of every cluster, over the whole circle and folded.
+
+    They are the rectangles' area, the integral, and the band's area.
+    """
     layouts: list[Values] = []
     for cluster in study.once(rule_clusters):
         for half in (False, True):
@@ -80,7 +86,10 @@ def quadrature(
 
 
 def _draw_rectangles(axis: "Axes", layout: Rectangles, colour: str) -> None:
-    """The rectangles slid by θ, so that each lies over its phase; the curve; a dot where each is evaluated."""
+    """Draw the rectangles slid by θ, so that each lies over its phase.
+
+    The curve lies over them, with a dot where each is evaluated.
+    """
     edges, heights = layout.edges + layout.shift, h(layout.phi)
     look: dict[str, Any] = {
         "fc": colour,
@@ -101,7 +110,10 @@ def _draw_rectangles(axis: "Axes", layout: Rectangles, colour: str) -> None:
 def error_band(
     study: Study, k: int | None = None, half: bool = False, ax: Target = None
 ) -> "Figure":
-    """Draw the rectangles of one cluster, the curve, and the band that the paper's bound allows both."""
+    """Draw the rectangles of one cluster, the curve, and the paper's band.
+
+    The band is what the paper's bound allows both.
+    """
     scheme = cluster_of(study, k).scheme
     with canvas(ax, (7.2, 3.4)) as drawn:
         (axis,) = drawn.axes
@@ -128,7 +140,10 @@ def error_band(
 
 
 def band(layout: Rectangles) -> Float[np.ndarray, "n 6 2"]:
-    """For each rectangle the region |y - h(φ_i)| ≤ 2|x - φ_i|: two trapezia that meet at φ_i if it lies inside."""
+    """Return for each rectangle the region |y - h(φ_i)| ≤ 2|x - φ_i|.
+
+    It is two trapezia that meet at φ_i if φ_i lies inside.
+    """
     left, right = layout.edges[:-1] + layout.shift, layout.edges[1:] + layout.shift
     phi, height = layout.phi, h(layout.phi)
     waist = np.clip(phi, left, right)
@@ -147,7 +162,10 @@ def _first_boxes(study: Study) -> list[Values]:
 
 @figure("Two axes", values=_first_boxes, k=CLUSTER)
 def overlap(study: Study, k: int | None = None, ax: Target = None) -> "Figure":
-    """Draw boxes centred at their phases, darker where they overlap; below, how many lie over each angle."""
+    """Draw boxes centred at their phases, darker where they overlap.
+
+    The panel below counts how many lie over each angle.
+    """
     scheme = cluster_of(study, k).scheme
     with canvas(ax, (7.2, 4.4), 2, columns=1, sharex=True, height_ratios=(3, 1.4)) as drawn:
         top, bottom = drawn.axes

@@ -60,7 +60,10 @@ def all_pictures(study: Study, families: Sequence[Family] = FIGURES) -> tuple[Pi
 
 
 def chosen_pictures(study: Study, names: list[str]) -> tuple[Picture, ...]:
-    """Pictures by file name, by the paper's label, or by family (`quadrature`: all of them); order as given, each once.
+    """Return pictures by file name, by the paper's label, or by family.
+
+    A family such as `quadrature` stands for all of its pictures. The order is as given, each
+    picture once.
 
     Raises:
         BadConfig: for a name that this model has no picture of.
@@ -80,7 +83,10 @@ def chosen_pictures(study: Study, names: list[str]) -> tuple[Picture, ...]:
 
 
 def _names_of(study: Study) -> str:
-    """Every name this model has a picture of; proofs are not run for it, their figures are there all the same."""
+    """Return every name that this model has a picture of.
+
+    No proof is run for it; names of figures that draw proofs are there all the same.
+    """
     by_family = pictures_by_family(study, WITHOUT_PROOFS)
     names = {name for name, many in by_family.items() if many} | {
         picture.name for many in by_family.values() for picture in many

@@ -1,4 +1,7 @@
-"""A matplotlib figure that a notebook shows as it is; apart because it needs matplotlib when it is loaded."""
+"""A matplotlib figure that a notebook shows as it is.
+
+The module is apart because it needs matplotlib when it is loaded.
+"""
 
 import io
 from typing import Any
@@ -12,7 +15,10 @@ LARGEST_SHOWN = 400_000
 
 
 class ShownFigure(Figure):
-    """A figure that draws itself, sharp at any size, where it is the last value of a cell, whatever the backend is."""
+    """A figure that draws itself where it is the last value of a cell.
+
+    It is sharp at any size, whatever the backend is.
+    """
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         """What Jupyter asks for; it passes the kinds that it wants, and takes what comes."""

@@ -1,4 +1,7 @@
-"""One look for every figure: sizes, fonts, and one colour per concept, safe for colour-blind readers."""
+"""One look for every figure: sizes, fonts, and one colour per concept.
+
+The colours are safe for colour-blind readers.
+"""
 
 import contextlib
 import io
@@ -110,7 +113,10 @@ def style() -> Iterator[None]:
 
 
 def frequency_colour(k: int, keys: tuple[int, ...]) -> str:
-    """The colour of key frequency k: its place among the keys decides; frequencies that are not key are quiet."""
+    """Return the colour of key frequency k.
+
+    Its place among the keys decides; frequencies that are not key are quiet.
+    """
     return FREQUENCY_COLOURS[keys.index(k) % len(FREQUENCY_COLOURS)] if k in keys else QUIET_COLOUR
 
 
@@ -140,14 +146,20 @@ def figure_bytes(figure: "Figure", kind: FigureFormat, pdf_fonts: PdfFonts = TRU
 
 
 def _shorter_paths(svg: bytes) -> bytes:
-    """Coordinates of paths cut to a hundredth of a point: nobody sees the rest, and files are a third smaller."""
+    """Return coordinates of paths cut to a hundredth of a point.
+
+    Nobody sees the rest, and files are a third smaller.
+    """
     return _PATH_DATA.sub(lambda match: _LONG_DECIMAL.sub(rb"\1", match.group()), svg)
 
 
 def write_figures(
     figures: "Iterable[tuple[str, Figure]]", directory: Path, kinds: tuple[FigureFormat, ...]
 ) -> list[Path]:
-    """Write `name.kind` for every figure and kind as they are drawn, all of them or none; returns the paths."""
+    """Write `name.kind` for every figure and kind; return the paths.
+
+    Figures are written as they are drawn, all of them or none.
+    """
     contents = (
         (directory / f"{name}.{kind}", figure_bytes(figure, kind))
         for name, figure in figures

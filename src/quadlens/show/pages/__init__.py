@@ -1,4 +1,7 @@
-"""One page for one model: every figure, every table, the theorem; with figure files and data beside it."""
+"""One page for one model: every figure, every table, the theorem.
+
+Figure files and data lie beside it.
+"""
 
 from quadlens.show.pages.write import Report, report, write_report
 

@@ -1,4 +1,7 @@
-"""The directory of a report: it appears whole or not at all, with a manifest of what it was made from."""
+"""The directory of a report, which appears whole or not at all.
+
+It holds a manifest of what it was made from.
+"""
 
 import contextlib
 import hashlib
@@ -23,7 +26,10 @@ PACKAGES = ("numpy", "scipy", "matplotlib", "Jinja2", "polars", "python-flint", 
 
 
 def check_target(target: Path) -> None:
-    """Refuse a place that holds something else than a previous report, or cannot be written, before any work."""
+    """Refuse, before any work, a place that a report cannot replace.
+
+    It holds something else than a previous report, or cannot be written.
+    """
     # The report is made beside its target.
     check_directory(Path(os.path.abspath(target)).parent)
     if not target.exists():
@@ -58,7 +64,10 @@ def write_directory(target: Path, files: Mapping[str, bytes], study: Study, comm
 
 
 def _manifest(files: Mapping[str, bytes], study: Study, command: str) -> bytes:
-    """What a report was made from, with what, and the hash of every file; no clock: equal reports are equal bytes."""
+    """Return what a report was made from, with what, and every file's hash.
+
+    There is no clock in it: equal reports are equal bytes.
+    """
     manifest = {
         "format": FORMAT,
         "version": 1,
@@ -79,7 +88,10 @@ def _manifest(files: Mapping[str, bytes], study: Study, command: str) -> bytes:
 
 @contextlib.contextmanager
 def replaced_directory(target: Path) -> Iterator[Path]:
-    """A fresh directory beside `target` that takes its place when the block ends well, else vanishes."""
+    """Make a fresh directory beside `target`.
+
+    It takes the place of `target` when the block ends well, else it vanishes.
+    """
     target = Path(os.path.abspath(target))
     check_target(target)
     make_directory(target.parent)

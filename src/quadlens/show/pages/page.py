@@ -35,7 +35,10 @@ PAGE_PIXELS = 100
 
 
 def size_of(rendered: Rendered) -> tuple[int, int]:
-    """Width and height on the page, from the PNG's header (bytes 16 to 24): a hundred CSS pixels per inch."""
+    """Return width and height on the page, from the PNG's header.
+
+    They are bytes 16 to 24; an inch is a hundred CSS pixels.
+    """
     header, scale = rendered.content("png")[16:24], PAGE_PIXELS / PNG_PIXELS
     return round(int.from_bytes(header[:4], "big") * scale), round(
         int.from_bytes(header[4:], "big") * scale
@@ -44,7 +47,10 @@ def size_of(rendered: Rendered) -> tuple[int, int]:
 
 @cache
 def template(name: str) -> "Template":
-    """A page's template of this folder, compiled once; all of them know the style and the version."""
+    """Return a page's template of this folder, compiled once.
+
+    All templates know the style and the version.
+    """
     from jinja2 import PackageLoader
     from markupsafe import Markup
 

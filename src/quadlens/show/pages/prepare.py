@@ -25,7 +25,9 @@ Step = tuple[str, tuple[Callable[[Study], Any], ...]]
 def prepare(
     study: Study, progress: Callable[[str], None] = lambda step: None, proofs: bool = True
 ) -> Study:
-    """Compute all that pages and figures need, saying each step before it is taken; returns the study itself.
+    """Compute all that pages and figures need; return the study itself.
+
+    Each step is passed to `progress` before it is taken.
 
     Args:
         study: Of a network on pairs; of one on sequences the parts of its page share nothing.
@@ -58,7 +60,10 @@ def _steps(study: Study, proofs: bool) -> tuple[Step, ...]:
 
 
 def sizes_of(study: Study) -> dict[str, Any]:
-    """Modulus and width, as reports have them in their manifest; of a network on sequences the task and the width."""
+    """Return modulus and width, as reports have them in their manifest.
+
+    Of a network on sequences they are the task and the width.
+    """
     config: Any = study.model.config
     size = by_kind(
         study, pairs=lambda: {"p": config.p}, sequences=lambda: {"task": config.task.name}
@@ -67,7 +72,10 @@ def sizes_of(study: Study) -> dict[str, Any]:
 
 
 def shown_of(study: Study) -> dict[str, Any]:
-    """What the JSON of a report says of the network; nothing beside the verdict for one on sequences."""
+    """Return what the JSON of a report says of the network.
+
+    For a network on sequences there is nothing beside the verdict.
+    """
     return by_kind(study, pairs=_shown, sequences=lambda study: {})(study)
 
 

@@ -1,4 +1,7 @@
-"""Drawing all pictures into files, on as many processes as asked for; the bytes do not depend on how many."""
+"""Draw all pictures into files, on as many processes as asked for.
+
+The bytes do not depend on how many there are.
+"""
 
 import base64
 import contextlib
@@ -51,7 +54,9 @@ class Rendered:
 
 @contextlib.contextmanager
 def drawers(workers: int) -> "Iterator[ProcessPoolExecutor | None]":
-    """Processes that draw, already importing what they need; None for one worker: then this process draws.
+    """Return processes that draw, already importing what they need.
+
+    None for one worker: then this process draws.
 
     Inside, products have one thread. Where every core draws, several would wait for one another,
     and wait busily: a third of the report's time. And where one process draws, sums have the same
@@ -130,7 +135,10 @@ def _drawn(
 
 
 def _begin() -> None:
-    """In a worker, while the study is prepared: import what draws, and keep the collector off what stays anyway."""
+    """Import what draws, in a worker, while the study is prepared.
+
+    The collector is kept off what stays anyway.
+    """
     import gc
 
     import matplotlib.backends.backend_agg

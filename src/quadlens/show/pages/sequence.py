@@ -1,4 +1,7 @@
-"""The page of a network on sequences: what each step reads, the algorithm as a picture, what is proved."""
+"""The page of a network on sequences.
+
+It shows what each step reads, the algorithm as a picture, and what is proved.
+"""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,7 @@
-"""Tables of the page: the paper's, in its layout, and the numbers it prints in its text; ours beside the paper's."""
+"""Tables of the page.
+
+They are the paper's, in its layout, and the numbers it prints in its text, with ours beside them.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -130,7 +133,10 @@ def table_files(study: Study) -> dict[str, bytes]:
 
 
 def bound_tables(study: Study) -> tuple[PageTable, ...]:
-    """The paper's three tables and ours beyond them, over the key frequencies that are quadrature rules."""
+    """Return the paper's three tables and ours beyond them.
+
+    Columns are the key frequencies that are quadrature rules.
+    """
     if not study.once(rule_clusters):
         return ()
     return tuple(
@@ -139,7 +145,11 @@ def bound_tables(study: Study) -> tuple[PageTable, ...]:
 
 
 def _bound_table(claims: ClaimTable) -> PageTable:
-    """Four digits on the page, every digit in CSV; the paper's two in LaTeX, with its equations, of its own tables."""
+    """Return a table of bounds for the page, for CSV and for LaTeX.
+
+    The page has four digits and CSV every digit. LaTeX is of the paper's own tables: its two digits
+    and its equations.
+    """
     titles = [
         TITLES.get(row.name, (row.name.replace("_", " "),) * 2 + ("",)) for row in claims.rows
     ]

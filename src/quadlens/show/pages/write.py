@@ -70,7 +70,9 @@ def report(
     proofs: bool = True,
     progress: Callable[[str], None] | None = None,
 ) -> Report:
-    """Write one self-contained page with every figure and table, and figure files, tables and data beside it.
+    """Write one self-contained page with every figure and table.
+
+    Figure files, tables and data lie beside it.
 
     Args:
         model: A model, a study, a path or the name of a bundled model.
@@ -81,7 +83,8 @@ def report(
 
     >>> import quadlens, tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
-    ...     quadlens.report(quadlens.build(p=5, neurons=12), f"{directory}/report", proofs=False).page.name
+    ...     model = quadlens.build(p=5, neurons=12)
+    ...     quadlens.report(model, f"{directory}/report", proofs=False).page.name
     'index.html'
     """
     output, progress = Path(output), progress or (lambda step: None)
@@ -116,7 +119,10 @@ def _reported(
 
 
 def _explorer(study: Study, progress: Callable[[str], None]) -> str | None:
-    """The interactive page, for models that it can show; it plays the training where that is kept beside the model."""
+    """Return the interactive page, for models that it can show.
+
+    It plays the training where that is kept beside the model.
+    """
     progress("the explorer")
     try:
         run = run_to_play(
@@ -140,7 +146,10 @@ def write_report(
     progress: Callable[[str], None] = lambda step: None,
     explore: Callable[[], str | None] = lambda: None,
 ) -> Report:
-    """The same from results already gathered; `explore` makes the interactive page to put beside, if there is one."""
+    """Write a report from results already gathered.
+
+    `explore` makes the interactive page to put beside it, if there is one.
+    """
     explorer: str | None = None
 
     def meanwhile() -> None:
