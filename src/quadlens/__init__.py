@@ -21,8 +21,7 @@ __version__ = VERSION
 _LINES = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8").splitlines()
 _HOMES = {line.split()[-1]: line.split()[1::2] for line in _LINES if line.startswith("from ")}
 __all__ = [*sorted({*_HOMES, "__version__"})]  # noqa: PLE0604
-# Every part of a study by the name that users write after `study.`: where its function lives, and
-# what it is called.
+# Every part of a study by the name that users write after `study.`: the module and its function.
 _PARTS = {
     "anatomy": ("quadlens.analysis.spectrum.of_study", "study_anatomy"),
     "collapsed": ("quadlens.analysis.spectrum.of_study", "collapsed_of"),

@@ -1,5 +1,7 @@
-"""Pages that code and pages name: they exist, with the section that is named; public words name no file of a clone."""
+"""Pages, modules and files that code and pages name exist; public words name no file of a clone."""
 
+import contextlib
+import importlib
 import inspect
 import re
 from collections.abc import Iterator
@@ -46,6 +48,46 @@ def test_pages_that_are_named_exist(path: Path) -> None:
             assert re.search(heading, found.read_text(encoding="utf-8"), re.MULTILINE), (
                 f"{name}.md has no §{section}"
             )
+
+
+MODULE = re.compile(r"(?<![\w./-])quadlens((?:\.[a-z_]\w*)+)")
+FILE = re.compile(r"`((?:[\w-]+/)+[\w-]+\.(?:py|toml|js|j2))`")
+# What an errand of extend.md makes.
+NEW = {"figures.loudness", "proofs.pairs.slow", "readers.trio"}
+
+
+def is_there(name: str) -> bool:
+    """Return whether `quadlens.name` is a module, or what is in one."""
+    value: object = quadlens
+    for number, part in enumerate(parts := name.split(".")):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(".".join(["quadlens", *parts[: number + 1]]))
+        if not hasattr(value, part):
+            return False
+        value = getattr(value, part)
+    return True
+
+
+@pytest.mark.slow
+def test_modules_and_files_that_are_named_exist() -> None:
+    """What is named may have moved; CHANGELOG, decisions and history name what was."""
+    was = {ROOT / "docs" / f"{name}.md" for name in ("changelog", "decisions", "history")}
+    folders = [
+        ROOT / name for name in ("src", "tests", "tools", "docs", "benchmarks", "experiments")
+    ]
+    known = [path.as_posix() for folder in folders for path in folder.rglob("*.*")]
+    pages = {*texts(), ROOT / "README.md", ROOT / "CONTRIBUTING.md"} - was
+    missing = set()
+    for path in pages:
+        text = path.read_text(encoding="utf-8")
+        names = {name.removeprefix(".") for name in MODULE.findall(text)} - NEW
+        missing |= {f"{path.name}: quadlens.{name}" for name in names if not is_there(name)}
+        missing |= {
+            f"{path.name}: {file}"
+            for file in FILE.findall(text)
+            if not any(one.endswith(f"/{file}") for one in known)
+        }
+    assert missing == set()
 
 
 def public_docstrings() -> Iterator[tuple[str, str]]:

@@ -1,6 +1,6 @@
 """Margins: the right answer's logit less the largest other, of floats or integers.
 
-Where logits come one answer at a time, `proofs/margins.py` keeps the best while they do.
+Where logits come one answer at a time, `proofs/pairs/margins.py` keeps the best while they do.
 """
 
 import numpy as np

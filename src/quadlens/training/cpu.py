@@ -7,7 +7,7 @@ numbers stay in the second-level cache. Threads share out the pairs in the middl
 tables are large, the neurons before and after it.
 
 Constant attention has one table per operand. Softmax adds one per operand and head, which its gates
-γ multiply (`model/tables.py`). The last position is read and sees all, and gates sum to `scale`:
+γ multiply (`network/tables.py`). The last position is read and sees all, and gates sum to `scale`:
 with '=' its own gate is what the others leave, so that a table of head h is what it brings of a
 token minus what it brings of '=', and '=' counts as if it had all the attention.
 """

@@ -1,13 +1,13 @@
 """Steps for every model, on any device, many seeds at once: token tables through PyTorch's automatic differentiation.
 
-Pre-activations come from tables with one row per token and gates (`model/tables.py`), so that no
+Pre-activations come from tables with one row per token and gates (`network/tables.py`), so that no
 product has a row per pair on one side and d_model on the other:
 
     pre(a,b) = Σ_h γ_h0(a,b) U_h0[a] + U_a[a]  +  Σ_h γ_h1(a,b) U_h1[b] + U_b[b]
 
 On a CPU the sums over pairs and the loss are compiled (`pair_functions`). With norms the same sums
 give the residual stream x, the tables being those of W_in = C diag(w) W_in and of the stream itself
-(`model/collapse.py`):
+(`network/collapse.py`):
 
     pre = r(x) (U_a[a] + …) + b W_in + b_in,      logits = norm(x + σ(pre) W_out + b_out) W_U
 """
