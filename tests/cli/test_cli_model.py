@@ -345,7 +345,7 @@ HEAVY = [
 
 def _child(code: str) -> str:
     result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300
     )
     assert result.returncode == 0, result.stderr
     return result.stdout
@@ -433,7 +433,7 @@ def test_the_module_runs_as_a_program() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=300,
     )
     assert result.stdout.startswith("quadlens ")
 

@@ -1,6 +1,5 @@
 """Tasks at the edge: digits of other scripts, positions that no step reads, windows without end."""
 
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -85,15 +84,11 @@ def distant(letters: int, alphabet: int = 4) -> Weights:
 def test_a_window_of_too_many_cells_is_refused_before_it_takes_memory(
     letters: int, tmp_path: Path
 ) -> None:
-    path, began = (
-        quadlens.save(distant(letters), tmp_path / "distant.safetensors"),
-        time.process_time(),
-    )
+    path = quadlens.save(distant(letters), tmp_path / "distant.safetensors")
     run = command("certify", path)
     assert (run.code, "internal error" in run.err) == (2, False)
     assert "cells" in run.err
     assert f"0 … {letters - 1}" in run.err
-    assert time.process_time() - began < 20
     assert command("explain", path).code == 0
 
 

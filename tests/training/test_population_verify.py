@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import shutil
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -67,10 +66,8 @@ def test_what_a_sweep_leaves_is_verified(made: Path) -> None:
 def test_a_manifest_names_only_files_of_its_directory(copy: RunDirectory, name: str) -> None:
     (copy.path.parent.parent / "x").write_bytes(b"secret")
     rewrite(copy, lambda manifest: manifest["sha256"].update({name: "0" * 64}), "manifest.json")
-    began = time.monotonic()
     problem = copy.problem(RUN) or ""
     assert "expected the name of a file in the model's directory" in problem
-    assert time.monotonic() - began < 5
     run = quadlens("population", copy.path.parent.parent, "--verify")
     assert (run.code, "expected the name of a file" in run.out) == (1, True)
 
@@ -89,13 +86,11 @@ def test_files_are_regular_and_of_a_size(copy: RunDirectory, name: str, kind: st
     else:
         with path.open("wb") as stream:
             stream.truncate(1 << 40)  # takes no space, and would take all memory
-    began = time.monotonic()
     problem = copy.problem(RUN) or ""
     assert any(words in problem for words in ("is a link", "not a regular file", "at most"))
     run = quadlens("population", copy.path.parent.parent)
     # Without --verify the weights are not read.
     assert run.code == (0 if name == "model.safetensors" else 2), run.out
-    assert time.monotonic() - began < 20
 
 
 def test_results_claim_no_more_than_the_certificate_and_the_weights_support(
