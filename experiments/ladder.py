@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from noise_terms import MATRICES, all_logits
-from quadlens.analysis.parameterisation.groups import FrequencyGroup, angles, logit_r2
+from quadlens.analysis.parameterisation.groups import FrequencyGroup, angle_column, logit_r2
 from quadlens.analysis.parameterisation.network import Parameterised, parameterise
 from quadlens.analysis.spectrum.anatomy import Anatomy
 from quadlens.base.numbers import at_least, fit
@@ -100,10 +100,10 @@ def formula(tables: FloatTables, groups: Sequence[FrequencyGroup]) -> FloatTable
             (U_a, shared.a, shared.shift),
             (U_b, shared.b, -shared.shift),
         ):
-            x = angles(one) + one.phi + turn
+            x = angle_column(one) + one.phi + turn
             U[:, mine] = one.rho * (alpha * np.cos(x) + eta * np.cos(2 * x))
         U_b[:, mine] += one.rho * shared.constant
-        W_L[:, mine] = group.omega * np.cos(angles(one) + 2 * one.phi)
+        W_L[:, mine] = group.omega * np.cos(angle_column(one) + 2 * one.phi)
     nothing = np.zeros((tables.p, tables.p))
     return Tables(tables.task, tables.activation, U_a, U_b, W_L, nothing, nothing.copy())
 

@@ -189,7 +189,7 @@ def resample(model: "ModelLike", neurons: int | None = None, *, seed: int = 1) -
 
 @checked
 def swap_activation(model: "ModelLike", activation: str) -> Weights:
-    """The same weights with another σ: relu, abs, square, quartic, gelu, tanh, silu or softplus.
+    """Put another σ in: relu, abs, square, quartic, gelu, tanh, silu or softplus.
 
     >>> import quadlens
     >>> quadlens.evaluate(quadlens.edit.swap_activation("pizza", "square")).correct
@@ -288,7 +288,7 @@ def _anatomy(model: "ModelLike") -> Anatomy:
 
 
 def _scaled(model: Weights, gain: Float[np.ndarray, " d_mlp"]) -> Weights:
-    """What neuron i writes, times gain[i]."""
+    """Multiply what neuron i writes by gain[i]."""
     return _with_neurons(model, np.arange(len(gain)), np.ones(len(gain)), gain)
 
 
@@ -466,7 +466,7 @@ def _times(
 
 
 def _reconfigured(model: Weights, **changes: object) -> Weights:
-    """The same weights under another config."""
+    """Return these weights under another config."""
     _check_one_layer(model)
     return Weights(replace(model.config, **changes), **model.tensors)  # type: ignore[arg-type]
 

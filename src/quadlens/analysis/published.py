@@ -38,7 +38,7 @@ class Histogram:
 
     @property
     def total(self) -> float:
-        """How many things were counted."""
+        """The sum of all counts."""
         return float(self.count.sum())
 
     @property
@@ -80,7 +80,7 @@ class PublishedTable:
 
 @dataclass(frozen=True, eq=False)
 class PopulationSummary:
-    """What is known about many models: the paper's, and ours.
+    """A summary of many models: the paper's or ours.
 
     Attributes:
         models: How many models.
@@ -117,7 +117,7 @@ class PopulationSummary:
         return {name: value for name, value in self.facts if isinstance(value, int)}
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON, in the layout of published.json's `population`; `summary_of` reads it again."""
+        """Return the JSON layout of published.json's `population`, which `summary_of` reads."""
         bars = {
             name: [
                 {"lo": float(lo), "hi": float(hi), "count": float(count)}
@@ -138,7 +138,7 @@ class PopulationSummary:
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """What the paper prints about its mainline model and its population.
+    """The paper's printed numbers about its mainline model and its population.
 
     Attributes:
         key_neurons: (key frequency, neurons) of its mainline model.
@@ -175,7 +175,7 @@ class Published:
 
 @cache
 def read_published() -> Published:
-    """The shipped published.json."""
+    """Read the shipped published.json."""
     data = _shipped("published.json")
     main, population = data["mainline"], data["population"]
     bars, r2, angles = main["histograms"], main["r2"], main["angles_k12"]
@@ -217,7 +217,7 @@ def as_printed(value: float, digits: int = 2) -> tuple[float, float]:
 
 
 def whole_numbers(counts: Mapping[int, int]) -> Histogram:
-    """How often each whole number occurs, one bin per number."""
+    """Make a histogram of whole numbers, one bin per number."""
     numbers = np.arange(min(counts), max(counts) + 2)
     return Histogram(numbers - 0.5, np.array([float(counts.get(int(k), 0)) for k in numbers[:-1]]))
 

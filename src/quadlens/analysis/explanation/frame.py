@@ -32,7 +32,7 @@ def neuron_frame(explanation: Explanation) -> "polars.DataFrame":
         BadConfig: when the network has no part `neurons`.
     """
     if explanation.neurons is None:
-        raise MissingPart.of(NeuronExplanation, "a table of neurons")
+        raise MissingPart.read_from(NeuronExplanation, "a table of neurons")
     import polars as pl
 
     roles, spectra = explanation.roles, explanation.spectra

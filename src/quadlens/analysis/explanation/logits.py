@@ -1,4 +1,4 @@
-"""What the logits are made of: the part of an explanation that needs a pass over all of them."""
+"""The part of an explanation that needs a pass over all logits: what they are made of."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -124,7 +124,7 @@ class LogitExplanation(Displayed):
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the logits' part of `quadlens explain --json`."""
         return {
             "correct": self.parts.correct,
             "residual_variance_share": self.skip_share,
@@ -153,7 +153,7 @@ class LogitExplanation(Displayed):
             yield as_table(title, COEFFICIENTS, self.rows[:MAX_ROWS])
 
     def measures(self) -> Table:
-        """How good the forms are, and the numbers that tell algorithms apart."""
+        """Make a table of the forms' quality and of measures that tell algorithms apart."""
         forms = {name: getattr(self.forms, key) for key, name in FORM_NAMES.items()}
         identity, measures = self.identity, self.algorithm
         passes_by = "output bias'" if self.parts.skip_is_bias else "skip connection's"

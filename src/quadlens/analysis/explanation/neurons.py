@@ -149,7 +149,7 @@ class NeuronExplanation:
 
     @property
     def key_neurons(self) -> tuple[int, ...]:
-        """How many neurons are in the cluster of each key frequency."""
+        """Number of neurons in the cluster of each key frequency."""
         return tuple(
             len(cluster.neurons) for cluster in self.clusters if cluster.k in self.key_frequencies
         )
@@ -168,7 +168,7 @@ class NeuronExplanation:
         return rows
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the neurons' part of `quadlens explain --json`."""
         roles = self.roles
         mismatched = np.flatnonzero(roles.mismatching)[:MAX_LISTED]
         return {
@@ -206,7 +206,7 @@ class NeuronExplanation:
 
 
 def explain_neurons(anatomy: Anatomy) -> NeuronExplanation:
-    """What the weights say of each neuron, without any input."""
+    """Explain each neuron from the weights, without any input."""
     roles, clusters, harmonics = anatomy.roles, anatomy.clusters, anatomy.harmonics
     every = np.arange(anatomy.config.d_mlp)
     return NeuronExplanation(

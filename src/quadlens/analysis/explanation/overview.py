@@ -40,7 +40,7 @@ LARGEST_N = 257
 @short
 @dataclass(frozen=True)
 class IrrepShare:
-    """How much of a model is in one irrep, each around its mean.
+    """Shares of a model that are in one irrep, each around its mean.
 
     Attributes:
         irrep: The irrep.
@@ -85,7 +85,7 @@ class NormFactors:
     correct: int | None
 
     def sentence(self, inputs: int) -> str:
-        """How far the factors vary, and what is left without that.
+        """Say how far the factors vary, and how many inputs are right without that.
 
         >>> NormFactors((0.5, 0.7), (1.0, 1.0), 24).sentence(25)
         'A norm multiplies what neurons read by 0.500 to 0.700; with its mean for every input, 24 of
@@ -144,12 +144,12 @@ class Overview:
 
     @property
     def key_irreps(self) -> tuple[IrrepShare, ...]:
-        """Those with at least 1 % of W_L."""
+        """The irreps with at least 1 % of W_L."""
         return tuple(share for share in self.irreps or () if is_key(share.share_W_L))
 
     @property
     def key_irreps_rank(self) -> int:
-        """How many directions they have room for."""
+        """Number of directions that the key irreps have room for."""
         return sum(share.irrep.rank for share in self.key_irreps)
 
     def facts(self) -> dict[str, object]:
@@ -164,7 +164,7 @@ class Overview:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the overview's part of `quadlens explain --json`."""
         no_group = self.irreps is None
         return {
             "n_layers": self.layers,

@@ -45,7 +45,7 @@ class MissingPart(BadConfig, AttributeError):
     """Something was asked of a network that is read from a part that it lacks."""
 
     @classmethod
-    def of(cls, part: type, what: str) -> "MissingPart":
+    def read_from(cls, part: type, what: str) -> "MissingPart":
         """Says which networks have this part, which `what` is read from."""
         name, networks = PARTS[part]
         missing = (
@@ -55,7 +55,7 @@ class MissingPart(BadConfig, AttributeError):
         return cls(f"{missing}. `summary()` says what is known of this one")
 
 
-class _Of(Generic[P, T]):
+class _FromPart(Generic[P, T]):
     """An attribute of a part as the explanation's own.
 
     `explanation.roles` is `explanation.neurons.roles`.
@@ -72,16 +72,16 @@ class _Of(Generic[P, T]):
         )
 
     @overload
-    def __get__(self, explanation: None, owner: type) -> "_Of[P, T]": ...
+    def __get__(self, explanation: None, owner: type) -> "_FromPart[P, T]": ...
     @overload
     def __get__(self, explanation: "Explanation", owner: type) -> T: ...
-    def __get__(self, explanation: "Explanation | None", owner: type) -> "_Of[P, T] | T":
+    def __get__(self, explanation: "Explanation | None", owner: type) -> "_FromPart[P, T] | T":
         if explanation is None:
             return self
         for part in (explanation.neurons, explanation.overview):
             if isinstance(part, self.part):
                 return self.read(part)
-        raise MissingPart.of(self.part, f"`{self.name}`")
+        raise MissingPart.read_from(self.part, f"`{self.name}`")
 
     # Python's help and Sphinx take a descriptor that cannot be set for a method.
     def __set__(self, explanation: "Explanation", value: object) -> NoReturn:
@@ -90,7 +90,7 @@ class _Of(Generic[P, T]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation(Displayed):
-    """What is known about a network; the tables, the JSON, the words and the frame are its views.
+    """What is known about a network; tables, JSON, words and frame are its views.
 
     Parts that a network does not have are None. What a part has is the explanation's own, too:
     `explanation.clusters` is `explanation.neurons.clusters`, `explanation.key_irreps` is
@@ -115,28 +115,28 @@ class Explanation(Displayed):
     logits: LogitExplanation | None = None
     overview: Overview | None = None
 
-    spectra = _Of(NeuronExplanation, lambda part: part.spectra)
-    attended = _Of(NeuronExplanation, lambda part: part.attended)
-    roles = _Of(NeuronExplanation, lambda part: part.roles)
-    clusters = _Of(NeuronExplanation, lambda part: part.clusters)
-    phases = _Of(NeuronExplanation, lambda part: part.phases)
-    harmonics = _Of(NeuronExplanation, lambda part: part.harmonics)
-    harmonic_fits = _Of(NeuronExplanation, lambda part: part.harmonic_fits)
-    doubling = _Of(NeuronExplanation, lambda part: part.doubling)
-    cluster_doubling = _Of(NeuronExplanation, lambda part: part.cluster_doubling)
-    good_model = _Of(NeuronExplanation, lambda part: part.good_model)
-    clear_clusters = _Of(NeuronExplanation, lambda part: part.clear_clusters)
-    doubled_keys = _Of(NeuronExplanation, lambda part: part.doubled_keys)
+    spectra = _FromPart(NeuronExplanation, lambda part: part.spectra)
+    attended = _FromPart(NeuronExplanation, lambda part: part.attended)
+    roles = _FromPart(NeuronExplanation, lambda part: part.roles)
+    clusters = _FromPart(NeuronExplanation, lambda part: part.clusters)
+    phases = _FromPart(NeuronExplanation, lambda part: part.phases)
+    harmonics = _FromPart(NeuronExplanation, lambda part: part.harmonics)
+    harmonic_fits = _FromPart(NeuronExplanation, lambda part: part.harmonic_fits)
+    doubling = _FromPart(NeuronExplanation, lambda part: part.doubling)
+    cluster_doubling = _FromPart(NeuronExplanation, lambda part: part.cluster_doubling)
+    good_model = _FromPart(NeuronExplanation, lambda part: part.good_model)
+    clear_clusters = _FromPart(NeuronExplanation, lambda part: part.clear_clusters)
+    doubled_keys = _FromPart(NeuronExplanation, lambda part: part.doubled_keys)
 
-    attention = _Of(Overview, lambda part: part.attention)
-    attention_ranges = _Of(Overview, lambda part: part.attention_ranges)
-    evaluation = _Of(Overview, lambda part: part.evaluation)
-    additive_share = _Of(Overview, lambda part: part.additive_share)
-    rank = _Of(Overview, lambda part: part.rank)
-    irreps = _Of(Overview, lambda part: part.irreps)
-    key_irreps = _Of(Overview, lambda part: part.key_irreps)
-    layers = _Of(Overview, lambda part: part.layers)
-    norms = _Of(Overview, lambda part: part.norms)
+    attention = _FromPart(Overview, lambda part: part.attention)
+    attention_ranges = _FromPart(Overview, lambda part: part.attention_ranges)
+    evaluation = _FromPart(Overview, lambda part: part.evaluation)
+    additive_share = _FromPart(Overview, lambda part: part.additive_share)
+    rank = _FromPart(Overview, lambda part: part.rank)
+    irreps = _FromPart(Overview, lambda part: part.irreps)
+    key_irreps = _FromPart(Overview, lambda part: part.key_irreps)
+    layers = _FromPart(Overview, lambda part: part.layers)
+    norms = _FromPart(Overview, lambda part: part.norms)
 
     @property
     def p(self) -> int:
@@ -145,13 +145,13 @@ class Explanation(Displayed):
 
     @property
     def key_frequencies(self) -> tuple[int, ...] | None:
-        """Those that matter, in order; None where the task has no frequencies."""
+        """The key frequencies, in order; None where the task has no frequencies."""
         part = self.neurons or self.overview
         return None if part is None else part.key_frequencies
 
     @property
     def key_neurons(self) -> tuple[int, ...]:
-        """How many neurons each of them has; see the part that counts them."""
+        """Number of neurons of each key frequency; see the part that counts them."""
         part = self.neurons or self.overview
         return () if part is None else part.key_neurons
 
@@ -311,14 +311,14 @@ def explain(
     apart = logits and NONLINEARITIES[config.activation].odd_slope is not None
     with within_float64("an explanation"):
         neurons = explain_neurons(anatomy)
-        about_logits = explain_logits(anatomy, rng) if apart else None
-    return Explanation(config.task, config.d_mlp, config.activation, neurons, about_logits)
+        logit_part = explain_logits(anatomy, rng) if apart else None
+    return Explanation(config.task, config.d_mlp, config.activation, neurons, logit_part)
 
 
 def outline(
     model: Weights | Anatomy, progress: Callable[[str], None] = lambda step: None
 ) -> Explanation:
-    """What can be said of any network; `progress` is told each step that passes over all inputs."""
+    """Describe any network; `progress` receives each step that passes over all inputs."""
     anatomy = anatomy_of(model)
     config, overview = anatomy.config, look_over(anatomy, progress)
     return Explanation(config.task, config.d_mlp, config.activation, overview=overview)

@@ -66,7 +66,7 @@ def _opening(explanation: Explanation, neurons: NeuronExplanation) -> str:
 
 
 def _renaming(task: Task) -> str:
-    """What the frequencies are about, where the task is not addition itself."""
+    """Say what the frequencies are about, where the task is not addition itself."""
     if task.is_addition or task.cyclic is None:
         return ""
     root = task.cyclic.root

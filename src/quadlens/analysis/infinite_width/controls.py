@@ -78,7 +78,7 @@ class Controls(Fits):
     per_key: dict[int, Fits] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON; what belongs to one frequency stands with its cluster."""
+        """Return the values of the whole model for JSON; clusters have their own."""
         return {name: value for name, value in asdict(self).items() if name != "per_key"}
 
 
@@ -237,7 +237,7 @@ Residual = tuple[float, Float[np.ndarray, " many"], Float[np.ndarray, " many"]]
 
 
 def _residuals(reading: ClusterReading, rng: np.random.Generator) -> Residual:
-    """Of one cluster, permuted predictions after its own."""
+    """Compute the sums of one cluster, permuted predictions after its own."""
     rule, k = reading.rule, reading.cluster.k
     weights = np.stack([rule.w, *(rng.permutation(rule.w) for _ in range(PERMUTATIONS))], axis=1)
     sums = reading.finite[..., None], rule.sums(reading.cluster.phi, weights)

@@ -15,7 +15,7 @@ MAX_VALUES = 10**8
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """What the lens looks at.
+    """The hidden layer over all inputs, as the lens reads it.
 
     Attributes:
         n: Number of elements.

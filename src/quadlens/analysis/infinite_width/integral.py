@@ -167,7 +167,7 @@ def _energy(charges: Complex[np.ndarray, "m charges n"]) -> float:
 @short
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """One cluster's claim.
+    """The claim about one cluster: its quadrature rule and its shared function.
 
     Attributes:
         cluster: The neurons, with φ.
@@ -185,7 +185,7 @@ class Rule:
     table: Float[np.ndarray, "2 points"] | None
 
     def height(self, x: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
-        """What a neuron makes of g: h(x)."""
+        """Return h(x), a neuron's output where g is x."""
         return (
             NONLINEARITIES[self.activation].apply(x)
             if self.table is None

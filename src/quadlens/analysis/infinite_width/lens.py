@@ -1,6 +1,7 @@
 """`Lens`: the infinite-width reading of a hidden layer, with everything it leaves out by name."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from quadlens.analysis.integration import Integration
 from quadlens.analysis.spectrum.circular import circular_r2
 from quadlens.base.display import Displayed, short
 from quadlens.base.numbers import decimals, listed, percent, short_of_one
-from quadlens.base.table import Table
+from quadlens.base.table import Column, Table, as_dict, as_table
 from quadlens.network.activation import NONLINEARITIES
 from quadlens.network.tables import FloatTables
 
@@ -50,6 +51,23 @@ KINDS = {
     "product_waves": "product waves",
 }
 
+near_one = partial(short_of_one, digits=4)
+CLUSTERS = (
+    Column("k", "", "k"),
+    Column("neurons", "", "neurons"),
+    Column("degree", "reading.cluster.degree", "degree"),
+    Column("degree_share", "reading.cluster.share"),
+    Column("shared_function_fit", "reading.shared.fit", "shared fit", near_one),
+    Column("r2_angles"),
+    Column("phase_cosine", "", "cos ψ-2φ", near_one),
+    Column("lambda_2", "", "λ₂", partial(decimals, digits=4)),
+    Column("delta", "reading.cluster.mean_delta"),
+    Column("delta_coherence", "reading.cluster.delta_coherence"),
+    Column("kind", "", "δ alone"),
+    Column("dip", "", "dip", partial(decimals, digits=2)),
+    Column("", "words", "reads"),
+)
+
 
 @short
 @dataclass(frozen=True, eq=False)
@@ -72,12 +90,12 @@ class LensCluster:
 
     @property
     def k(self) -> int:
-        """Frequency."""
+        """The cluster's frequency."""
         return self.reading.cluster.k
 
     @property
     def neurons(self) -> int:
-        """How many."""
+        """Number of neurons in the cluster."""
         return len(self.reading.cluster.neurons)
 
     @property
@@ -92,7 +110,7 @@ class LensCluster:
 
     @property
     def kind(self) -> str:
-        """What δ says about the strength's dependence on a - b, before looking at it."""
+        """How the strength depends on a - b by δ alone, before looking at it."""
         cluster = self.reading.cluster
         if cluster.delta_coherence >= ONE_DELTA:
             return "pizza" if abs(cluster.mean_delta) < NO_SHIFT else "shifted pizza"
@@ -109,7 +127,7 @@ class LensCluster:
 
     @property
     def words(self) -> str:
-        """What the neurons read, in words, strongest first."""
+        """Kinds of waves that the neurons read, in words, strongest first."""
         fourier = self.reading.cluster.fourier
         named = sorted(
             (kind for kind in KINDS if fourier[kind] >= NAMED), key=lambda kind: -fourier[kind]
@@ -120,22 +138,10 @@ class LensCluster:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        cluster, shared = self.reading.cluster, self.reading.shared
+        """Return the cluster's part of `quadlens lens --json`."""
         return {
-            "k": self.k,
-            "neurons": self.neurons,
-            "degree": cluster.degree,
-            "degree_share": cluster.share,
-            "shared_function_fit": shared.fit,
-            "r2_angles": self.r2_angles,
-            "phase_cosine": self.phase_cosine,
-            "lambda_2": self.lambda_2,
-            "delta": cluster.mean_delta,
-            "delta_coherence": cluster.delta_coherence,
-            "kind": self.kind,
-            "dip": self.dip,
-            "fourier": dict(cluster.fourier),
+            **as_dict(CLUSTERS, self),
+            "fourier": dict(self.reading.cluster.fourier),
             **({} if self.fits is None else vars(self.fits)),
             "strength": [abs(complex(x)) for x in self.reading.strength],
         }
@@ -224,7 +230,7 @@ class Lens(Displayed):
 
     @property
     def numbers(self) -> int:
-        """How many numbers the claim has, over all frequencies."""
+        """Number of numbers that the claim has, over all frequencies."""
         return sum(cluster.reading.rule.numbers for cluster in self.clusters)
 
     def _facts(self) -> dict[str, object]:
@@ -257,7 +263,7 @@ class Lens(Displayed):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return what `quadlens lens --json` prints."""
         return {
             "n": self.n,
             "task": self.task,
@@ -278,37 +284,18 @@ class Lens(Displayed):
 
     def tables(self) -> tuple[Table, ...]:
         """The claims with their controls; the clusters; the logits' parts, which add up to 1."""
-        rows = [
-            [
-                str(cluster.k),
-                str(cluster.neurons),
-                str(cluster.reading.cluster.degree),
-                short_of_one(cluster.reading.shared.fit, 4),
-                short_of_one(cluster.phase_cosine, 4),
-                decimals(cluster.lambda_2, 4),
-                cluster.kind,
-                decimals(cluster.dip, 2),
-                cluster.words,
-            ]
-            for cluster in self.clusters
-        ]
-        header = (
-            "k",
-            "neurons",
-            "degree",
-            "shared fit",
-            "cos ψ-2φ",
-            "λ₂",
-            "δ alone",
-            "dip",
-            "reads",
-        )
         shares = {
             f"integral: {name}": share for name, share in self.explained_by.items()
         } | self.residual
         return (
             *((self.claims,) if self.clusters else ()),
-            Table("Each cluster as an integral", header, rows, left=(6, 8), caption=HOW_TO_READ),
+            as_table(
+                "Each cluster as an integral",
+                CLUSTERS,
+                self.clusters,
+                left=(6, 8),
+                caption=HOW_TO_READ,
+            ),
             Table(
                 "What the logits are made of",
                 ("part", "share"),

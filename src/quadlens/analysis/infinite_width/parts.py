@@ -143,7 +143,7 @@ class LensParts:
 
     @property
     def symmetric(self) -> Amplitudes:
-        """What of the logits at the key frequencies depends on a - b and c - a - b alone."""
+        """The part of the logits at key frequencies that depends on a - b and c - a - b alone."""
         total = np.zeros_like(self.logits)
         for k in self.keys:
             total[..., k] = symmetric(self.logits[..., [k]], k)[..., 0]
@@ -251,7 +251,7 @@ def lens_parts(inputs: Inputs) -> LensParts:
 
 
 def _written(inputs: Inputs, spectrum: PlaneSpectrum, neurons: np.ndarray) -> Amplitudes:
-    """What some neurons add to the logits, at every frequency of c."""
+    """Return the part of the logits that some neurons write, at every frequency of c."""
     hidden = inputs.sigma.apply(inputs.pre[:, :, neurons])
     written = spectrum.written[:, neurons].T
     return hidden @ written.real + 1j * (hidden @ written.imag)

@@ -96,7 +96,7 @@ class PlaneCluster:
 
     @property
     def q(self) -> int:
-        """How many different values kwa has."""
+        """Number of different values of kwa."""
         return self.n // math.gcd(self.k, self.n)
 
     @property

@@ -91,7 +91,7 @@ class AlgorithmMeasures:
         )
 
     def to_dict(self) -> dict[str, float | str | None]:
-        """As JSON."""
+        """Return the measures for JSON, with the nearer published models."""
         return {
             **vars(self),
             "nearer_by_gradient": self.nearer_by_gradient,
@@ -99,7 +99,7 @@ class AlgorithmMeasures:
         }
 
     def sentence(self) -> str:
-        """In words; empty where a measure has no meaning."""
+        """Compare the measures with the published ones; empty where one has no meaning."""
         if self.gradient_symmetricity is None or self.distance_irrelevance is None:
             return ""
         gradient, distance = self.nearer_by_gradient, self.nearer_by_distance
@@ -273,7 +273,7 @@ class Gradients:
         return (self.of_a * self.of_b).sum(axis=1)[defined] / sizes[defined]
 
     def in_span(self, basis: Float[np.ndarray, "r d"]) -> "Gradients":
-        """Their components along an orthonormal basis."""
+        """Return the gradients' components along an orthonormal basis."""
         return Gradients(self.of_a @ basis.T, self.of_b @ basis.T, np.eye(len(basis)))
 
 

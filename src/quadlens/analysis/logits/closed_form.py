@@ -113,14 +113,18 @@ def clock_pizza(parts: LogitParts) -> ClockPizzaTable:
         cos_2u(parts.p, parts.keys, parts.shifts),
     )
 
-    def of(part: LogitPart) -> ClockPizza:
+    def regressions(part: LogitPart) -> ClockPizza:
         return ClockPizza(
             pizza=regress(part, [pizza]).r2,
             clock=regress(part, [np.ones_like(pizza)]).r2,
             pizza_and_secondary=regress(part, [pizza, secondary]).r2,
         )
 
-    return ClockPizzaTable(of(parts.all_logits), of(parts.abs_component), of(parts.mlp_output))
+    return ClockPizzaTable(
+        regressions(parts.all_logits),
+        regressions(parts.abs_component),
+        regressions(parts.mlp_output),
+    )
 
 
 @short

@@ -1,4 +1,4 @@
-"""What a study says of the logits' parts."""
+"""Parts of the logits of a study."""
 
 import numpy as np
 from jaxtyping import Float

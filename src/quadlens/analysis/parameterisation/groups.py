@@ -106,7 +106,9 @@ def _coefficients(
 ) -> tuple[float, float, float]:
     """Least squares for wave, double wave and constant of all the group's neurons at once."""
     # A sign wave's double is constant.
-    columns = [cluster.rho * np.cos(m * (angles(cluster) + cluster.phi + turn)) for m in (1, 0, 2)]
+    columns = [
+        cluster.rho * np.cos(m * (angle_column(cluster) + cluster.phi + turn)) for m in (1, 0, 2)
+    ]
     basis = np.stack([column.ravel() for column in columns], axis=1)[
         :, : 2 if cluster.is_sign_wave else 3
     ]
@@ -114,7 +116,7 @@ def _coefficients(
     return alpha, eta[0] if eta else 0.0, gamma
 
 
-def angles(cluster: Cluster) -> Float[np.ndarray, "p 1"]:
+def angle_column(cluster: Cluster) -> Float[np.ndarray, "p 1"]:
     """The angle k w a of every a, as a column."""
     return (2 * np.pi / cluster.p * (cluster.k * np.arange(cluster.p) % cluster.p))[:, None]
 

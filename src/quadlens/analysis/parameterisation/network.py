@@ -41,7 +41,7 @@ Frame = Float[np.ndarray, "rows width"]
 
 @dataclass(frozen=True)
 class Numbers:
-    """How many numbers a parameterised network is a function of.
+    """Counts of the numbers that a parameterised network is a function of.
 
     Attributes:
         frequencies: The key frequencies.
@@ -59,7 +59,7 @@ class Numbers:
 
     @property
     def total(self) -> int:
-        """Every one."""
+        """The sum of all of them."""
         return self.frequencies + self.groups + self.neurons + self.shared + self.planes
 
 
@@ -212,7 +212,7 @@ class _Planes:
         return np.concatenate([*sides, lines])
 
     def asked(self, groups: Sequence[FrequencyGroup]) -> Float[np.ndarray, "rows d_mlp"]:
-        """What W_in is to make of `brought`: the waves of a and of b, and the constant."""
+        """Return what W_in must make of `brought`: waves of a and of b, and the constant."""
         sides, constant = (
             np.zeros((2, 2 * len(self.frequencies), self.d_mlp)),
             np.zeros((1, self.d_mlp)),
@@ -231,7 +231,7 @@ class _Planes:
         return np.concatenate([*sides, constant[: len(self.brought) - 2 * sides.shape[1]]])
 
     def written(self, groups: Sequence[FrequencyGroup]) -> Float[np.ndarray, "d_mlp rows"]:
-        """What each neuron writes, in the coordinates of its frequency."""
+        """Return each neuron's output in the coordinates of its frequency."""
         coordinates = np.zeros((self.d_mlp, 2 * len(self.keys)))
         for place, group in enumerate(groups):
             coordinates[group.cluster.neurons, 2 * place : 2 * place + 2] = (

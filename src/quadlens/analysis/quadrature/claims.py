@@ -106,7 +106,7 @@ class UpperBound:
         )
 
     def named(self, quantity: str, equation: str) -> "UpperBound":
-        """The same bound under the name of the quantity it was put together for."""
+        """Return the bound under the name of the quantity it was put together for."""
         return replace(self, quantity=quantity, equation=equation)
 
     def relative_to(self, scale: "Exact") -> "UpperBound":
@@ -162,7 +162,7 @@ class Exact:
 
     @property
     def width(self) -> float:
-        """How much is left open."""
+        """The width of the enclosure."""
         return self.upper - self.lower
 
     def as_upper_bound(self) -> UpperBound:

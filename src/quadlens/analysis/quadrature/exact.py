@@ -12,7 +12,7 @@ from jaxtyping import Complex, Float, Int
 
 from quadlens.analysis.quadrature.claims import DOUBLES, IEEE, Cost, Exact
 from quadlens.analysis.quadrature.expi import expi, rounding_radius
-from quadlens.analysis.quadrature.scheme import Scheme, products_of, reduced
+from quadlens.analysis.quadrature.scheme import Scheme, reduced
 from quadlens.base.display import short
 
 EQUATION = "math.md §4, exact evaluation"
@@ -50,7 +50,7 @@ def signed_sums(scheme: Scheme, with_psi: bool) -> SignedSums:
     kink -= np.floor(kink * (1 / np.pi)) * np.pi
     order = np.argsort(kink)
     kink = kink[order]
-    back, w = expi(-kink), _weights(scheme)[order]
+    back, w = expi(-kink), scheme.w[order]
     if with_psi:
         values = expi(reduced(scheme.psi)[order])
         values *= w
@@ -71,14 +71,8 @@ def identity_sums(scheme: Scheme, with_psi: bool) -> tuple[complex, complex]:
     """
     turn = expi(reduced(scheme.phi))
     values = expi(reduced(scheme.psi)) if with_psi else turn * turn
-    values *= _weights(scheme) / 2
+    values *= scheme.w / 2
     return complex((values * turn).sum()), complex((values * np.conj(turn)).sum())
-
-
-def _weights(scheme: Scheme) -> Float[np.ndarray, " n"]:
-    products = products_of(scheme)
-    products *= 2 * np.pi / products.sum()
-    return products
 
 
 def _flipping(

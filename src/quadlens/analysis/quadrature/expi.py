@@ -65,7 +65,7 @@ def _table() -> Complex[np.ndarray, " entries"]:
 
 
 def _horner(coefficients: tuple[float, ...], z: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """Σ_j coefficients[-1-j] z^j."""
+    """Return Σ_j coefficients[-1-j] z^j."""
     total = np.full(len(z), coefficients[0])
     for coefficient in coefficients[1:]:
         total = total * z + coefficient

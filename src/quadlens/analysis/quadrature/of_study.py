@@ -68,7 +68,7 @@ def key_rules(study: Study) -> tuple[ClusterBounds, ...]:
 
 
 def worst_errors(study: Study) -> RuleErrors | None:
-    """Their worst errors; None where there is none."""
+    """Return the worst errors of the key rules; None where there is no rule."""
     return rule_errors(study.once(key_rules), study.config.activation)
 
 

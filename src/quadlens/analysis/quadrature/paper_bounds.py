@@ -117,7 +117,7 @@ def box_density(scheme: Scheme) -> BoxDensity:
 
 
 def _wrapped(angle: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """To [-π, π)."""
+    """Return angles in [-π, π)."""
     return (angle + np.pi) % (2 * np.pi) - np.pi
 
 

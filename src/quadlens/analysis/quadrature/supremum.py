@@ -36,12 +36,12 @@ def identity_supremum(scheme: Scheme, with_psi: bool = False) -> Exact:
 
 
 def out_phases(scheme: Scheme, with_psi: bool) -> list[Ball]:
-    """ψ_i, or 2φ_i."""
+    """Return ψ_i, or 2φ_i."""
     return balls(scheme.psi) if with_psi else [2 * phi for phi in balls(scheme.phi)]
 
 
 def unit(angle: Ball) -> Ball:
-    """e^{i angle}."""
+    """Return e^{i angle}."""
     from flint import acb
 
     sine, cosine = angle.sin_cos()

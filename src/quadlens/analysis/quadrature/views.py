@@ -54,7 +54,7 @@ class Row:
 
     @property
     def kind(self) -> str:
-        """What the numbers are; one kind per row."""
+        """The kind of the row's claims; one kind per row."""
         return " / ".join(sorted({claim.kind for claim in self.claims}))
 
 
@@ -224,7 +224,7 @@ def _cluster_json(cluster: ClusterBounds) -> dict[str, Any]:
 
 
 def own_claims(cluster: ClusterBounds) -> dict[str, Claim | None]:
-    """What goes beyond the paper's rows, by JSON key."""
+    """Return the claims beyond the paper's rows, by JSON key."""
     named: dict[str, Claim | None] = {
         "relative_error": cluster.relative_error,
         "relative_bound": cluster.relative_bound,

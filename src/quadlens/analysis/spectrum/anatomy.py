@@ -71,7 +71,7 @@ class Anatomy:
 
     @cached_property
     def integers(self) -> IntegerModel:
-        """The same as Python integers over one power of two; for `relu` and `abs`."""
+        """The exact collapse as Python integers over one power of two; for `relu` and `abs`."""
         return integer_model(self.exact)
 
     @cached_property

@@ -62,7 +62,7 @@ def interval_widths(angle: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
 @short
 @dataclass(frozen=True)
 class Uniformity:
-    """How evenly angles cover the circle.
+    """Measures of how evenly angles cover the circle.
 
     Attributes:
         width_mean: Mean gap between neighbours, 2π/n.

@@ -228,7 +228,7 @@ def constant_is_largest(spectrum: AmplitudePhase) -> Bool[np.ndarray, " n"]:
 
 
 def find_roles(spectra: NeuronSpectra) -> NeuronRoles:
-    """Classify every neuron."""
+    """Find each neuron's primary frequencies and its role."""
     k_in, k_out = spectra.input.primary, spectra.output.primary
     rho, phi = spectra.input.at(k_in)
     omega, psi = spectra.output.at(k_in)

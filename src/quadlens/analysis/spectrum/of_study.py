@@ -1,4 +1,4 @@
-"""What a study says by its tables and waves: answers, logits, frequencies, irreps."""
+"""Parts of a study from its tables and waves: answers, logits, frequencies, irreps."""
 
 from typing import Any
 
@@ -92,7 +92,7 @@ def keys_of(study: Study) -> tuple[int, ...]:
 
 
 def facts_of(study: Study) -> dict[str, Any]:
-    """What the JSON of several commands says of a network beside its config."""
+    """Return the facts about a network that several commands print beside its config."""
     return by_kind(study, pairs=lambda: model_facts(study.model, layer_of(study)), sequences=dict)()
 
 
