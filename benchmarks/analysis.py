@@ -93,7 +93,10 @@ class Benchmark:
 def benchmark_sizes(
     neurons: Sequence[int] = NEURONS, moduli: Sequence[int] = MODULI
 ) -> tuple[tuple[int, int], ...]:
-    """Sizes (d_mlp, p): both ladders, with the other size at its smallest, at the headline's and at its largest."""
+    """Return the sizes (d_mlp, p) of both ladders.
+
+    The other size is at its smallest, at the headline's and at its largest.
+    """
     d_levels = {min(neurons), max(neurons)} | ({HEADLINE[0]} & set(neurons))
     p_levels = {min(moduli), max(moduli)} | ({HEADLINE[1]} & set(moduli))
     sizes = {(d, p) for d in d_levels for p in moduli} | {(d, p) for d in neurons for p in p_levels}
@@ -147,7 +150,10 @@ def run_benchmark(
 
 
 def fit_ladders(rows: Sequence[BenchRow]) -> tuple[Ladder, ...]:
-    """Exponents in p and in d_mlp, the other size at its smallest (the variable's cost shows most) and largest."""
+    """Return exponents in p and in d_mlp, the other size smallest and largest.
+
+    The variable's cost shows most where the other size is smallest.
+    """
     ladders = []
     for variable, other in (("p", "d_mlp"), ("d_mlp", "p")):
         levels = sorted({int(getattr(row, other)) for row in rows})
@@ -206,7 +212,8 @@ def main() -> None:
         type=int,
         default=BRUTE_FORCE_LIMIT,
         metavar="N",
-        help="measure brute force up to d_mlp · p = N; beyond, its time is scaled up and marked as not measured",
+        help="measure brute force up to d_mlp · p = N; beyond, its time is scaled up and marked as "
+        "not measured",
     )
     parser.add_argument(
         "--largest",

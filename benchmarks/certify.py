@@ -1,4 +1,6 @@
-"""Operations and seconds of each strategy beside brute force, on hand-built models with noise, in one run.
+"""Compare each strategy's operations and seconds with brute force's, in one run.
+
+Models are hand-built, with noise.
 
 The fair rival of every proof is brute force as an expert would do it, `brute_force_in_float64`: all
 logits by BLAS, with a proved forward error. Seconds depend on the machine and on who else uses it;
@@ -73,7 +75,7 @@ class CertifyRow:
 
     @property
     def times_faster(self) -> tuple[float, float]:
-        """Smallest and largest of brute force's seconds over this strategy's, repetition by repetition."""
+        """Return the range of brute force's seconds over this strategy's, by repetition."""
         ratios = [
             brute / mine for brute, mine in zip(self.brute_force_seconds, self.seconds, strict=True)
         ]
@@ -108,7 +110,10 @@ class CertifyBenchmark:
 def bench_sizes(
     moduli: Sequence[int] = MODULI, widths: Sequence[int] = WIDTHS
 ) -> tuple[tuple[int, int], ...]:
-    """Every modulus at the first width, every width at the first modulus, and the largest of both."""
+    """Return every modulus at the first width and every width at the first modulus.
+
+    The largest of both comes last.
+    """
     sizes = (
         [(p, widths[0]) for p in moduli]
         + [(moduli[0], d) for d in widths[1:]]
@@ -232,7 +237,10 @@ def brute_force_in_float64(model: Weights) -> Float64Proof:
 
 
 def best_keys(p: int, rng: np.random.Generator, tries: int = 30) -> tuple[int, ...]:
-    """Of some random sets of key frequencies, the one whose closed form leads most in the worst case."""
+    """Return the set of key frequencies whose closed form has the largest worst margin.
+
+    It is the best of some random sets.
+    """
     count = min(KEYS, (p - 1) // 2)
     sets = [rng.choice(np.arange(1, (p + 1) // 2), count, replace=False) for _ in range(tries)]
     best = max(sets, key=lambda keys: _smallest_lead(p, keys))
@@ -247,7 +255,10 @@ def _smallest_lead(p: int, keys: Int[np.ndarray, " K"]) -> float:
 
 
 def fit_exponents(rows: Sequence[CertifyRow]) -> dict[str, Exponent]:
-    """Slopes of log flops and log seconds against log p, at the width with the most moduli; brute force's own too."""
+    """Return slopes of log flops and log seconds against log p, brute force's too.
+
+    They are at the width with the most moduli.
+    """
     exponents = {}
     for strategy in dict.fromkeys(row.strategy for row in rows):
         mine = [row for row in rows if row.strategy == strategy]

@@ -1,4 +1,7 @@
-"""How long all p³ exact logits of the paper's architecture take: `python benchmarks/exact_logits.py`."""
+"""Time all p³ exact logits: `python benchmarks/exact_logits.py`.
+
+The network has the paper's architecture.
+"""
 
 import json
 import time

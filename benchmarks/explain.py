@@ -20,7 +20,10 @@ COMMANDS = 5
 
 
 def seconds(work: Callable[[], object], repeats: int, clock: Callable[[], float]) -> list[float]:
-    """Each repetition by the clock given: wall time, or processor time, which other programs do not lengthen."""
+    """Time each repetition by the clock given: wall time or processor time.
+
+    Other programs do not lengthen processor time.
+    """
     times = []
     for _ in range(repeats):
         start = clock()

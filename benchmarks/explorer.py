@@ -1,4 +1,4 @@
-"""Script time of dragging a phase in the explorer, and time to the first interactive frame, in Chromium.
+"""Time a dragged phase and the first interactive frame of the explorer, in Chromium.
 
 python benchmarks/explorer.py [MODEL] [--moves 200]
 """

@@ -122,7 +122,10 @@ def _ours(config: TrainConfig, engine: CpuEngine) -> Callable[[], None]:
 
 
 def _phases(config: TrainConfig, engine: CpuEngine, turns: int) -> dict[str, float]:
-    """Median milliseconds of each phase of our step; the optimiser is the rest of the whole step."""
+    """Return median milliseconds of each phase of our step.
+
+    The optimiser is the rest of the whole step.
+    """
     import torch
 
     torch.set_num_threads(1)
@@ -139,7 +142,10 @@ def _phases(config: TrainConfig, engine: CpuEngine, turns: int) -> dict[str, flo
 
 
 def _bare_products(config: TrainConfig, start: Start, threads: int) -> Callable[[], None]:
-    """The three products of (training pairs × d_mlp × p) that no exact full-batch step can do without."""
+    """Time the three products that no exact full-batch step can do without.
+
+    Their size is training pairs × d_mlp × p.
+    """
     import torch
 
     rows, m, p = len(start.train), config.d_mlp, config.p
@@ -158,7 +164,10 @@ def _bare_products(config: TrainConfig, start: Start, threads: int) -> Callable[
 
 
 def _transformer_lens(config: TrainConfig, start: Start, threads: int) -> Callable[[], None] | None:
-    """The loop people write today: HookedTransformer, torch's AdamW, a hook where attention is not softmax alone."""
+    """Train as people do today: HookedTransformer and torch's AdamW.
+
+    A hook replaces attention that is not softmax alone.
+    """
     try:
         import torch
         from transformer_lens import HookedTransformer, HookedTransformerConfig
@@ -171,11 +180,20 @@ def _transformer_lens(config: TrainConfig, start: Start, threads: int) -> Callab
         warnings.simplefilter("ignore", DeprecationWarning)
         peer = HookedTransformer(
             HookedTransformerConfig(
-                n_layers=1, d_model=model.d_model, n_ctx=model.n_ctx, d_head=model.d_head, n_heads=model.n_heads,
-                d_mlp=model.d_mlp, d_vocab=model.d_vocab, d_vocab_out=model.d_vocab_out, act_fn="relu",
-                normalization_type=None, seed=config.seed, device="cpu",
+                n_layers=1,
+                d_model=model.d_model,
+                n_ctx=model.n_ctx,
+                d_head=model.d_head,
+                n_heads=model.n_heads,
+                d_mlp=model.d_mlp,
+                d_vocab=model.d_vocab,
+                d_vocab_out=model.d_vocab_out,
+                act_fn="relu",
+                normalization_type=None,
+                seed=config.seed,
+                device="cpu",
             )
-        )  # fmt: skip
+        )
     optimiser = torch.optim.AdamW(
         peer.parameters(),
         lr=config.lr,

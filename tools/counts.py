@@ -1,4 +1,7 @@
-"""Numbers of documents that no command prints: counts of rows of data, and a bound (tools/values.py calls these)."""
+"""Numbers of documents that no command prints, called by tools/values.py.
+
+They are counts of rows of data, and a bound.
+"""
 
 import csv
 import json
@@ -44,7 +47,10 @@ def config(name: str) -> dict[str, Any]:
 
 
 def tf32_logits(name: str) -> float:
-    """Return what the theorem of float32 would allow with TF32 inputs: ten operands of 11 bits on a path."""
+    """Return what the theorem of float32 would allow with TF32 inputs.
+
+    A path has ten operands of 11 bits.
+    """
     from quadlens.network.bundled import load
     from quadlens.proofs.pairs.float32 import UNIT_ROUNDOFFS, bound_float32, magnitude
 

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""The gallery (docs/gallery.md): one card per network, bundled ones and public ones, sorted by their number of inputs.
+"""Make the gallery (docs/gallery.md): one card per network, by the number of inputs.
+
+Networks are bundled and public ones.
 
     python tools/gallery.py [DIR…] [--only NAME]   # measure, draw, and write the page
-    python tools/gallery.py --page                 # print the cards from docs/data/gallery.json; nothing is measured
+    python tools/gallery.py --page                 # print the cards; nothing is measured
 
 Bundled networks are always measured. Public ones are named in docs/data/gallery.toml and known by
 their SHA-256; those that lie below a DIR are measured, the others keep what docs/data/gallery.json
@@ -146,7 +148,10 @@ def draw(study: "Study", axes: "Axes") -> str:
 
 
 def _draw_attention(reading: "SequenceExplanation", axes: "Axes") -> None:
-    """Least attention of head 0 on each letter's positions, one row per step; constants are the last column."""
+    """Return the least attention of head 0 on each letter's positions.
+
+    It has one row per step; constants are the last column.
+    """
     import numpy as np
 
     steps = reading.steps
@@ -188,7 +193,10 @@ def save_thumbnail(study: "Study", path: Path) -> str:
 
 
 def count(n: int) -> str:
-    """A number of inputs; where it is long, an exact power as such, any other by three digits, rounded down."""
+    """Write a number of inputs; a long one by a power, rounded down.
+
+    An exact power stands as such, any other number by three digits.
+    """
     for base in (10, 11):
         power = next((k for k in range(9, 40) if base**k == n), None)
         if power is not None:
@@ -278,8 +286,8 @@ def shown(name: str, card: Mapping[str, Any], entry: Mapping[str, Any] | None) -
     where = f"[{own['repository']}](https://github.com/{own['repository']})" if entry else "bundled"
     table = "\n".join(f"| {key} | {value} |" for key, value in rows)
     return (
-        "## "
-        f"{own.get('title', name)}\n\n![{card['picture']}]({(PICTURES / name).relative_to('docs')}.png)\n\n"
+        f"## {own.get('title', name)}\n\n"
+        f"![{card['picture']}]({(PICTURES / name).relative_to('docs')}.png)\n\n"
         f"{card['computes'].replace('|', chr(92) + '|')}\n\n| network | {where} "
         f"|\n|---|---|\n{table}\n\n"
         f"```text\n{commands(name, entry)}\n```\n"

@@ -37,7 +37,11 @@ class Row:
 
 
 def network(scale: float, turns: float = 2.0) -> Weights:
-    """Logits scale · Σ_i (cos(kwa + φ_i) + cos(kwb + φ_i))² cos(kwc + 2φ_i), φ_i equally spaced in [0, turns·π)."""
+    """Return logits of squared sums of cosines with equally spaced phases.
+
+    They are scale · Σ_i (cos(kwa + φ_i) + cos(kwb + φ_i))² cos(kwc + 2φ_i), φ_i equally spaced
+    in [0, turns·π).
+    """
     counts = [NEURONS // len(FREQUENCIES) + (k <= NEURONS % len(FREQUENCIES)) for k in FREQUENCIES]
     keys = np.repeat(FREQUENCIES, counts)
     phi = np.concatenate([np.linspace(0, turns * np.pi, n, endpoint=False) for n in counts])

@@ -31,8 +31,18 @@ from quadlens.training.over_time import covered, files_of, model_in
 
 ROWS = Path(__file__).parent.parent / "docs" / "data" / "history.parquet"
 P = 59
-COLUMNS = ("epoch", "train_loss", "test_loss", "accuracy", "clustered", "symmetric_part", "exact_error",
-           "certified_share", "rank", "cost_share")  # fmt: skip
+COLUMNS = (
+    "epoch",
+    "train_loss",
+    "test_loss",
+    "accuracy",
+    "clustered",
+    "symmetric_part",
+    "exact_error",
+    "certified_share",
+    "rank",
+    "cost_share",
+)
 held, proved = pl.col("test_loss"), pl.col("certified_share")
 # Name, condition, whether the first snapshot counts rather than the first for good.
 EVENTS: dict[str, tuple[pl.Expr, bool]] = {
@@ -52,8 +62,18 @@ EVENTS: dict[str, tuple[pl.Expr, bool]] = {
     "rank m at its final value": (pl.col("rank") == pl.col("rank").last(), False),
 }
 TURNS, QUARTER, HALF, GUESSING, R50, BELOW_1, R90, RIGHT, Q50, FIRST, ALL, Q10, R99, FINAL = EVENTS
-ORDERS = ((TURNS, QUARTER), (QUARTER, GUESSING), (HALF, GUESSING), (R50, GUESSING), (R90, RIGHT), (RIGHT, Q50),
-          (RIGHT, FIRST), (RIGHT, ALL), (ALL, R99), (ALL, FINAL))  # fmt: skip
+ORDERS = (
+    (TURNS, QUARTER),
+    (QUARTER, GUESSING),
+    (HALF, GUESSING),
+    (R50, GUESSING),
+    (R90, RIGHT),
+    (RIGHT, Q50),
+    (RIGHT, FIRST),
+    (RIGHT, ALL),
+    (ALL, R99),
+    (ALL, FINAL),
+)
 
 
 def epoch_of(rows: pl.DataFrame, condition: pl.Expr, first: bool) -> float:
@@ -65,7 +85,10 @@ def epoch_of(rows: pl.DataFrame, condition: pl.Expr, first: bool) -> float:
 
 
 def smallest_ranks(model: Path) -> list[int | None]:
-    """For every snapshot the m that bisection finds to cover all inputs, in float64; None where no rank does."""
+    """Return the m that bisection finds to cover all inputs of every snapshot.
+
+    It is in float64, and None where no rank covers them.
+    """
     found: list[int | None] = []
     for _, file in files_of(model):
         layer = model_in(file).collapse()

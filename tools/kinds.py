@@ -1,4 +1,4 @@
-"""Count the lines that branch on the kind of network, by the syntax tree of every module under src/.
+"""Count the lines of src that branch on the kind of network, by its syntax trees.
 
     python tools/kinds.py              the lines of each file, as tests/house/kinds.toml lists them
     python tools/kinds.py FILE         the lines themselves, of the files whose path ends like this

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""The tables of docs/lens-models.md: the lens on the bundled models and on every checkpoint of some directories.
+"""Make the tables of docs/lens-models.md: the lens on many models.
+
+They are the bundled models and every checkpoint of some directories.
 
     python tools/lens_tables.py DIR … [--rows FILE] [--activation relu] [--skip REGEX] [--write
         docs/lens-models.md] [--picture docs/pictures/lens-products.png] [--sweep DIR]
@@ -83,7 +85,10 @@ class Measured:
 
 
 def draw_measured(models: Sequence[Measured]) -> "Figure":
-    """Draw the share of product waves against gradient symmetricity and distance irrelevance, one dot per model."""
+    """Draw the share of product waves against two published measures.
+
+    They are gradient symmetricity and distance irrelevance; a dot is a model.
+    """
     from matplotlib.figure import Figure
     from scipy.stats import spearmanr
 
@@ -249,7 +254,10 @@ def found(rows: Sequence[Row]) -> Table:
 
 
 def swapped(rows: Sequence[Row]) -> Table:
-    """Predicted and measured accuracy with other activations; in bold where they differ by 0.1 or more."""
+    """Return predicted and measured accuracy with other activations.
+
+    They are in bold where they differ by 0.1 or more.
+    """
     chosen = [row for row in rows if row.swaps]
     lines = []
     for function in chosen[0].swaps if chosen else ():
@@ -263,7 +271,10 @@ def swapped(rows: Sequence[Row]) -> Table:
 
 
 def measured(rows: Sequence[Row]) -> Table:
-    """The lens beside the measures of Zhong et al., of accurate transformers, fewest products first."""
+    """Return the lens beside the measures of Zhong et al., fewest products first.
+
+    Models are accurate transformers.
+    """
     lines = [
         [
             row.name,
@@ -384,10 +395,17 @@ def main() -> None:
     final = [row for row in rows.values() if row.epoch is None and row not in ours]
     tables = {name: make(final).to_markdown() for name, make in TABLES.items()}
     if options.picture is not None:
-        scatter = [Measured(f"public, {row.kind}", one["product_share"], *(one[name] for name in ZHONG))
-                   for row, one in _with_measures(final) if row.path not in bundled_names()]  # fmt: skip
-        scatter += [Measured("our sweep of attention rates", one["product_share"], *(one[name] for name in ZHONG))
-                    for _, one in _with_measures(ours)]  # fmt: skip
+        scatter = [
+            Measured(f"public, {row.kind}", one["product_share"], *(one[name] for name in ZHONG))
+            for row, one in _with_measures(final)
+            if row.path not in bundled_names()
+        ]
+        scatter += [
+            Measured(
+                "our sweep of attention rates", one["product_share"], *(one[name] for name in ZHONG)
+            )
+            for _, one in _with_measures(ours)
+        ]
         write_figures(
             [(options.picture.stem, draw_measured(scatter))], options.picture.parent, ("png",)
         )

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Tables of the documents that have the paper's numbers beside ours; the paper's come from published.json alone.
+"""Make the tables that have the paper's numbers beside ours.
+
+The paper's come from published.json alone.
 
 python tools/paper_tables.py original    # docs/population.md: the paper's own model
 python tools/paper_tables.py pizza    # docs/start.md: the bundled model beside it

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""The table of presets in docs/training.md: each run once, until every input is right and the loss is flat.
+"""Make the table of presets in docs/training.md.
+
+Each is run once, until every input is right and the loss is flat.
 
     python tools/presets_table.py DIR [NAME …] [--to-the-end]
 
@@ -131,9 +133,17 @@ def run(preset: str, directory: Path, to_the_end: bool) -> Row:
     save(model, directory / f"{preset}.safetensors")
     answers = evaluate(model.collapse())
     row = Row(
-        preset, epochs, config.epochs, seconds, right_from(history, config), answers.correct, answers.pairs,
-        answers.min_margin, answers.loss, keys(model),
-    )  # fmt: skip
+        preset,
+        epochs,
+        config.epochs,
+        seconds,
+        right_from(history, config),
+        answers.correct,
+        answers.pairs,
+        answers.min_margin,
+        answers.loss,
+        keys(model),
+    )
     write_atomic(directory / f"{preset}.json", json.dumps(asdict(row)).encode())
     checkpoint.unlink(missing_ok=True)
     clock.unlink(missing_ok=True)

@@ -41,7 +41,9 @@ LARGE, SAMPLE = 250, 24
 
 
 def rank_by_costs(p: int, d_mlp: int, arcs: int, moments: int) -> int:
-    """The m with which both counts are right: they differ by known terms and 2 (p - m - 1)(F + Q), 0 ≤ Q ≤ F + Q.
+    """Return the m with which both counts are right.
+
+    The counts differ by known terms and 2 (p - m - 1)(F + Q), 0 ≤ Q ≤ F + Q.
 
     Raises:
         ValueError: unless exactly one rank fits.
@@ -78,7 +80,10 @@ class ProofLength:
 
 
 def draw_lengths(points: Sequence[ProofLength]) -> Figure:
-    """Draw the rank that each proof needs against Σ d² over key irreps; the area of a point is how many lie there."""
+    """Draw the rank that each proof needs against Σ d² over key irreps.
+
+    The area of a point is the number of models there.
+    """
     with canvas(None, (4.6, 4.2), 1) as drawn:
         (axis,) = drawn.axes
         largest = max(max(one.predicted, one.rank) for one in points) + 2
@@ -110,7 +115,10 @@ def of_population() -> list[ProofLength]:
 
 
 def of_checkpoint(name: str, model: Weights) -> tuple[ProofLength | None, str]:
-    """Σ d² over the irreps with at least 1 % of W_L and the smallest rank that proves all; and the irreps in words."""
+    """Return Σ d² over the key irreps, the smallest rank that proves all, and the irreps.
+
+    Key irreps have at least 1 % of W_L.
+    """
     layer, task = float_layer(collapse(model, DYADICS)), model.config.task
     n = task.n
     tokens = range(n) if n <= LARGE else np.linspace(0, n - 1, SAMPLE).astype(int).tolist()

@@ -1,6 +1,8 @@
-"""The table of docs/trust.md: processor seconds and memory of the proved checker beside the Python checker's.
+"""Make the table of docs/trust.md: costs of the proved checker and of the Python one.
 
-    python tools/proved_table.py            # bundled exact models, then one hand-built network at p = 59 and at 113
+They are processor seconds and memory.
+
+    python tools/proved_table.py            # bundled exact models, then one by hand, p = 59, 113
 
 Each check is a process of its own; its user and system time are added, so that other programs
 matter little.

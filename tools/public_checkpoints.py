@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""The table of public checkpoints in docs/formats.md: read or refused, inputs right, margin, frequencies, seconds.
+"""Make the table of public checkpoints in docs/formats.md.
+
+It has read or refused, inputs right, margin, frequencies, seconds.
 
     python tools/public_checkpoints.py DIR [--activation relu] [--only TEXT] [--rows FILE]
 
@@ -43,7 +45,9 @@ class Row:
 
     @property
     def family(self) -> tuple[str, str]:
-        """What rows must have in common to share a line: the name without seed or epoch, and the fate.
+        """Return what rows must have in common to share a line.
+
+        It is the name without seed or epoch, and the fate.
 
         Files of one name that are refused for one reason, as the data beside each run, share it
         anywhere.

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""The tables of docs/quadrature.md: moments, thinning and errors of every key cluster, none left out.
+"""Make the tables of docs/quadrature.md, of every key cluster.
 
-    python tools/quadrature_tables.py moments | thinning | errors     # one table, in Markdown
-    python tools/quadrature_tables.py --gather seed0.safetensors …     # write the rules of some models to docs/data
+They have moments, thinning and errors.
+
+    python tools/quadrature_tables.py moments | thinning | errors   # one table, in Markdown
+    python tools/quadrature_tables.py --gather seed0.safetensors …  # write rules to docs/data
 
 Errors and bounds of all 533 key clusters are in the shipped dataset. Their phases are not: the
 rules (φ, ψ, ρ and ω of each neuron) of eight models, preset `paper`, seeds 0 – 7, trained again,
@@ -63,7 +65,10 @@ def median(values: Iterable[float], digits: int) -> str:
 
 
 def moments_table() -> Table:
-    """Median |μ|/2π by order, of all rules, of those with small and large errors, and of random phases."""
+    """Return the median |μ|/2π by order, of rules and of random phases.
+
+    Rules are all, and those with small and with large errors.
+    """
     found = list(rules().values())
     sizes = {}
     for one in found:
@@ -86,7 +91,10 @@ def moments_table() -> Table:
 
 
 def equally_spaced_error(n: int) -> float:
-    """Worst error of equal spacing: h (cot(h/2) - cot(3h/2)) - 4/3 ≈ h²/3, h = π/N, N = n for odd n and n/2 for even n.
+    """Return the worst error of equal spacing.
+
+    It is h (cot(h/2) - cot(3h/2)) - 4/3 ≈ h²/3 with h = π/N, N = n for odd n and n/2 for even
+    n.
 
     The supremum over real s of the abs error of n equally spaced phases of equal weight (modulo π,
     an even number of them are N doubled nodes). It is reached where a node sits on a kink;
@@ -135,7 +143,10 @@ def _with_neurons(scheme: Scheme, keep: np.ndarray) -> Scheme:
 
 
 def thinning_table() -> Table:
-    """How the error falls with neurons, what the last half adds, and the boxes, of all rules and of small errors."""
+    """Return how the error falls with neurons, of all rules and of small errors.
+
+    It has what the last half of the neurons adds, and the boxes.
+    """
     rng = np.random.default_rng(0)
     rows: dict[str, list[tuple[float, ...]]] = {
         "all": [],
@@ -188,7 +199,10 @@ def scheme_with(scheme: Scheme, phi: np.ndarray) -> Scheme:
 
 
 def errors_table() -> Table:
-    """Errors and bounds over the baseline: smallest, quartiles, 90 % and largest, of eight models and of all."""
+    """Return errors and bounds over the baseline, of eight models and of all.
+
+    They are the smallest, quartiles, 90 % and the largest.
+    """
     models = dataset.read(dataset.shipped_path())
     clusters = (
         models.select("seed", "baseline", "clusters")

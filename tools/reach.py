@@ -1,4 +1,4 @@
-"""What a module reaches: the modules that it imports, directly or not, in characters as a share of all under src/.
+"""Print what a module reaches: the share of src that it imports, directly or not.
 
     python tools/reach.py              every module that reaches more than a third, and every cycle
     python tools/reach.py MODULE       what a module reaches, largest first

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Keep what is derived true: output and values quoted in documents, the shipped summary, what pages have typeset.
+"""Refresh what documents derive: quoted output and values, a summary, typeset pages.
 
 A block starts with `<!-- output of: quadlens … -->`, or with a file of tools/ or experiments/ in
 place of `quadlens`, and ends with `<!-- end of output -->`. A number before `<!--=NAME-->` is that
@@ -46,7 +46,10 @@ def refreshed(text: str) -> str:
 
 
 def summary(comparison: "Comparison") -> dict[str, Any]:
-    """Our counts, without intervals and verdicts, in the layout of published.json's `population`."""
+    """Return our counts in the layout of published.json's `population`.
+
+    Intervals and verdicts are left out.
+    """
     bars = {
         row.name: [
             # The two outer bins hold what lies outside the paper's axis, which its figure does not
@@ -72,7 +75,10 @@ def summary(comparison: "Comparison") -> dict[str, Any]:
 
 
 def refresh_summary() -> None:
-    """The summary of the shipped population that pages and figures read instead of the whole dataset."""
+    """Return the summary of the shipped population for pages and figures.
+
+    They read it instead of the whole dataset.
+    """
     from quadlens.training.population.comparison import compare
     from quadlens.training.population.dataset import read, shipped_path
 
@@ -99,7 +105,10 @@ LETTERS = {
 
 
 def typeset() -> str:
-    """The glossary and the report's formulas as HTML and MathML, which need no program to be shown."""
+    """Return the glossary and the report's formulas as HTML and MathML.
+
+    No program is needed to show them.
+    """
     # The site's own way to typeset, with the extra `docs`.
     sys.path.insert(0, "docs/_ext")
     from mathml import mathml

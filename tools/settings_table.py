@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Why our models differ from the paper's: one setting changed at a time, and what it does to the paper's statements.
+"""Measure why our models differ from the paper's, one setting changed at a time.
+
+The table has what each change does to the paper's statements.
 
     quadlens sweep --weight-decay 2 --seeds 0:12 --strategies moments -o wd2
     python tools/settings_table.py --gather "weight decay 2=wd2" …
@@ -64,7 +66,10 @@ def gather(named: Sequence[str]) -> None:
 
 
 def read_as_the_paper(directory: Path) -> pl.DataFrame:
-    """The dataset of a sweep whose neurons are read along attention's path alone; manifests are those of the sweep."""
+    """Return a sweep's dataset with neurons read along attention's path alone.
+
+    Manifests are those of the sweep.
+    """
     with tempfile.TemporaryDirectory() as place:
         shutil.copytree(directory / "models", Path(place) / "models")
         for run in sorted((Path(place) / "models").iterdir()):
@@ -128,12 +133,18 @@ class Paths:
         return Weights(config, W_a=self.ov_a, W_b=self.ov_b, W_out=W_L)
 
     def share_of_largest(self) -> np.ndarray:
-        """Of each neuron: its largest frequency's share of the mean square over all (a, b), the constant included."""
+        """Return the largest frequency's share of each neuron's mean square.
+
+        It is over all (a, b), the constant included.
+        """
         return largest_share(self.ov_a, self.ov_b + self.embed_b, with_constant=True)
 
 
 def largest_share(of_a: np.ndarray, of_b: np.ndarray, with_constant: bool) -> np.ndarray:
-    """The largest frequency's share of the mean square, or of the variance, of of_a[a] + of_b[b] over all (a, b)."""
+    """Return the largest frequency's share of the mean square, or of the variance.
+
+    It is of of_a[a] + of_b[b] over all (a, b).
+    """
     waves = [2 * np.abs(np.fft.rfft(part, axis=0)[1:] / len(part)) ** 2 for part in (of_a, of_b)]
     power, constant = waves[0] + waves[1], (of_a.mean(axis=0) + of_b.mean(axis=0)) ** 2
     shares: np.ndarray = power.max(axis=0) / (power.sum(axis=0) + with_constant * constant)
@@ -141,7 +152,10 @@ def largest_share(of_a: np.ndarray, of_b: np.ndarray, with_constant: bool) -> np
 
 
 def definitions() -> None:
-    """How far `original` is from the paper's histogram of 512 neurons, by what counts as a neuron's input."""
+    """Return how far `original` is from the paper's histogram of 512 neurons.
+
+    The distance depends on what counts as a neuron's input.
+    """
     model, paper = load("original"), read_published().variance_input
     assert isinstance(model, Weights)
     paths = Paths.of(model)
@@ -178,7 +192,10 @@ def agreeing(found: Comparison) -> int:
 
 
 def facts(frame: pl.DataFrame, found: Comparison) -> list[str]:
-    """What a row says: agreement, good models, key frequencies, purity, double frequencies, angles."""
+    """Return the cells of a row.
+
+    They are agreement, good models, key frequencies, purity, double frequencies, angles.
+    """
     statements = {one.name: one.ours for one in found.statements}
     field = pl.element().struct.field
     good_pairs = dataset.inside(
@@ -208,7 +225,9 @@ def facts(frame: pl.DataFrame, found: Comparison) -> list[str]:
 
 
 def change(frame: pl.DataFrame) -> str:
-    """By how much key frequencies differ from the shipped models of the same seeds, ± standard error.
+    """Return by how much key frequencies differ from the shipped models', ± standard error.
+
+    Models with the same seeds are compared.
 
     Nothing of models whose seeds mean another start, or that are those models.
     """

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""How many lines one has to believe, as docs/trust.md says: of Python, rounded, and of proved/, exactly.
+"""Count the lines that one has to trust, as docs/trust.md prints them.
+
+Lines of Python are rounded, those of proved/ exact.
 
 python tools/trust_lines.py
 """
@@ -35,7 +37,10 @@ def of_checker() -> int:
 
 
 def of_sequences() -> int:
-    """Return the lines of the checker that only certificates about sequences need, to the nearest 500."""
+    """Return the lines of the checker for certificates about sequences alone.
+
+    They are rounded to the nearest 500.
+    """
     return rounded(lines([CHECKER / f"{name}.py" for name in OF_SEQUENCES]), 500)
 
 
@@ -46,7 +51,10 @@ def of_pairs() -> int:
 
 
 def of_proved(*names: str) -> int:
-    """Return the lines of files of `proved/`; of the OCaml program, without comments and empty lines."""
+    """Return the lines of files of `proved/`.
+
+    Comments and empty lines of the OCaml program do not count.
+    """
     total = 0
     for name in names:
         text = (PROVED / name).read_text(encoding="utf-8")

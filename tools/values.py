@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""The numbers that documents quote: each is made by a command, stands in docs/data/values.json, and is inserted.
+"""Keep the numbers that documents quote: made by a command, written once, inserted.
+
+They stand in docs/data/values.json.
 
     python tools/values.py              # run the commands again and write docs/data/values.json
     python tools/values.py pizza        # those whose names begin so
@@ -72,8 +74,12 @@ class Value:
         if self.kind == "exact" and not isinstance(value, int):
             raise TypeError(f"{self.name} is called exact and is {value!r}, which is no integer")
         return {
-            "value": value, "kind": self.kind, "digits": self.digits, "unit": self.unit, "command": self.command
-        }  # fmt: skip
+            "value": value,
+            "kind": self.kind,
+            "digits": self.digits,
+            "unit": self.unit,
+            "command": self.command,
+        }
 
 
 @cache
@@ -97,7 +103,9 @@ def output(command: str) -> Any:
 
 
 def text(row: Mapping[str, Any]) -> str:
-    """Return a value as it is quoted: a bound rounded to its safe side, a long power of ten as a power.
+    """Return a value as it is quoted.
+
+    A bound is rounded to its safe side, and a long power of ten is a power.
 
     >>> text({"value": 0.04071, "kind": "at most", "digits": 1, "unit": "%"})
     '4.1'
@@ -141,7 +149,10 @@ def documents() -> list[Path]:
 
 
 def same(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> bool:
-    """Whether a row need not be written again: it reads the same, and differs by rounding at most."""
+    """Return whether a row need not be written again.
+
+    It reads the same, and differs by rounding at most.
+    """
     if old is None or {**old, "value": 0} != {**new, "value": 0} or text(old) != text(new):
         return False
     return math.isclose(old["value"], new["value"], rel_tol=SAME)

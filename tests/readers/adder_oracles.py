@@ -1,4 +1,5 @@
-"""Forward passes of public adders as their authors describe them, in NumPy on the tensors of their own files.
+"""Forward passes of public adders as their authors describe them, in NumPy on the tensors of their
+own files.
 
 Nothing here is shared with the readers: no tensor is rearranged into ours, and every position's
 logits are computed.
@@ -55,7 +56,10 @@ def wide(tensors: Tensors) -> dict[str, Array]:
 
 
 def split_stream(tensors: Tensors, tokens: Array, n_heads: int, config: Mapping[str, Any]) -> Array:
-    """MicroAdder and JackCai1206's: x = [token | position]; queries and keys of positions, values of tokens."""
+    """MicroAdder and JackCai1206's: x = [token | position].
+
+    Queries and keys of positions, values of tokens.
+    """
     t = {
         name.replace("blocks.0.attn.", "").replace("blocks.0.ffn.", ""): x
         for name, x in wide(tensors).items()
@@ -217,7 +221,9 @@ def qwen(tensors: Tensors, tokens: Array, theta: float = 3.0) -> Array:
 
 
 def tied_qwen(tensors: Tensors, tokens: Array) -> Array:
-    """dimopep's: one head, keys are values, and what attention writes goes back through the queries' matrix."""
+    """dimopep's: one head, keys are values, and what attention writes goes back through the
+    queries' matrix.
+    """
     t = wide(tensors)
     x = t["embedding.weight"][tokens]
     h = rms(x, 1e-6, t["norm1.weight"])
@@ -244,7 +250,10 @@ def masked(tensors: Tensors, tokens: Array, norms: bool = True) -> Array:
 
 
 def hooked(tensors: Tensors, tokens: Array, numbers: int = 0, norm: bool = False) -> Array:
-    """TransformerLens'; numbers -m … m (m = `numbers`) are fed as they are; LayerNorm without weights, or none."""
+    """TransformerLens' network on sequences.
+
+    Numbers -m … m (m = `numbers`) are fed as they are; LayerNorm without weights, or none.
+    """
     t = {name.replace("blocks.0.", ""): x for name, x in wide(tensors).items()}
     fold = (lambda x: layer(x, 1e-5, 1.0, 0.0)) if norm else (lambda x: x)
     x = t["embed.W_E"][tokens - numbers] + t["pos_embed.W_pos"]

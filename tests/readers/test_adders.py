@@ -1,4 +1,7 @@
-"""Readers of public adders: logits against their authors' forward passes (`adder_oracles`), refusals, `.npz`."""
+"""Readers of public adders.
+
+Logits against their authors' forward passes (`adder_oracles`), refusals, `.npz`.
+"""
 
 import contextlib
 import io
@@ -54,7 +57,7 @@ def saved(path: Path, value: dict[str, Any]) -> Path:
 
 
 # --- MicroAdder
-# -------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 SPIRAL = {f"spiral_{x}": () for x in ("amp", "phase", "slope", "offset")}
 ARC = {f"tok_arc_{x}": () for x in ("A", "B", "start", "stride")}
@@ -208,7 +211,7 @@ def test_stale_tensors_are_left_out_and_named(tmp_path: Path) -> None:
 
 
 # --- the others
-# -------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("layer", [False, True])
@@ -560,7 +563,10 @@ def test_refusals(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_damaged_files_are_refused_or_read() -> None:
-    """Tensors left out, turned, emptied, of integers, NaN or huge: an error of ours, or a network; nothing else."""
+    """Tensors left out, turned, emptied, of integers, NaN or huge.
+
+    An error of ours, or a network; nothing else.
+    """
     states: list[tuple[dict[str, Any], dict[str, Any]]] = [
         *(
             ({"model_state_dict": t, "config": c}, {})
@@ -596,7 +602,7 @@ def test_damaged_files_are_refused_or_read() -> None:
 
 
 # --- .npz
-# -------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def npz_of(record: bytes, compression: int = zipfile.ZIP_STORED) -> bytes:
@@ -616,7 +622,8 @@ def test_arrays_are_read_whatever_their_order(tmp_path: Path) -> None:
         "b": np.asfortranarray(np.arange(6).reshape(2, 3)),
         "c": np.float32(3),
     }
-    np.savez(tmp_path / "m.npz", **{**arrays, "d": np.arange(3, dtype=">f4")})  # type: ignore[arg-type]
+    more: dict[str, Any] = {**arrays, "d": np.arange(3, dtype=">f4")}
+    np.savez(tmp_path / "m.npz", **more)
     tensors = read_checkpoint(tmp_path / "m.npz").tensors
     for name, array in arrays.items():
         np.testing.assert_array_equal(tensors[name], array)

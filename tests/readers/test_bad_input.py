@@ -1,4 +1,7 @@
-"""Bad input at the command line: exit code 2, one clear message, nothing written, nothing executed."""
+"""Bad input at the command line.
+
+Exit code 2, one clear message, nothing written, nothing executed.
+"""
 
 import json
 import os

@@ -1,4 +1,7 @@
-"""Readers against each project's own forward pass, written out here; writers against readers, bit for bit."""
+"""Readers against each project's own forward pass, written out here.
+
+Writers against readers, bit for bit.
+"""
 
 import contextlib
 import dataclasses
@@ -102,7 +105,10 @@ def tl_state_dict(vocab: int = P + 1, out: int = P, n_ctx: int = 3) -> Tensors:
 def tl_middle(
     tensors: Tensors, tokens: np.ndarray, attention: tuple[float, ...] | None
 ) -> np.ndarray:
-    """HookedTransformer's residual stream after attention, its pattern replaced by `attention` unless that is None."""
+    """HookedTransformer's residual stream after attention, with `attention` as its pattern.
+
+    None leaves its own.
+    """
     t = double(
         {
             k.removeprefix("blocks.0."): v
@@ -136,7 +142,10 @@ def tl_end(tensors: Tensors, middle: np.ndarray) -> np.ndarray:
 def tl_logits(
     tensors: Tensors, tokens: np.ndarray, attention: tuple[float, ...] | None
 ) -> np.ndarray:
-    """HookedTransformer with the pattern of the last position replaced by `attention` (None: its own softmax)."""
+    """HookedTransformer with `attention` as the pattern of the last position.
+
+    None leaves its own softmax.
+    """
     return tl_end(tensors, tl_middle(tensors, tokens, attention))
 
 
@@ -167,7 +176,10 @@ def nanda_state_dict(vocab: int, n_ctx: int) -> Tensors:
 
 
 def nanda_logits(tensors: Tensors, tokens: np.ndarray, coeff: float = 1.0) -> np.ndarray:
-    """Nanda's transformer, with Zhong's `softmax·coeff + (1 - coeff)`; heads concatenated before W_O."""
+    """Nanda's transformer, with Zhong's `softmax·coeff + (1 - coeff)`.
+
+    Heads concatenated before W_O.
+    """
     t = double({k.removeprefix("blocks.0."): v for k, v in tensors.items()})
     x = t["embed.W_E"][:, tokens].transpose(1, 2, 0) + t["pos_embed.W_pos"][: tokens.shape[1]]
     k, q, v = (np.einsum("hkd,bsd->bhsk", t[f"attn.W_{n}"], x) for n in "KQV")
@@ -262,7 +274,7 @@ def blind(tensors: Tensors) -> Tensors:
 
 
 # --- import
-# -----------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 @containers
@@ -464,7 +476,10 @@ def test_nanda_with_uniform_attention(tmp_path: Path, container: str, wrapped: b
 
 
 def test_constant_attention_that_is_not_uniform(tmp_path: Path) -> None:
-    """Queries see only '=', keys see only the position: every input gets the same, unequal weights."""
+    """Queries see only '=', keys see only the position.
+
+    Every input gets the same, unequal weights.
+    """
     tensors = nanda_state_dict(P + 1, 3)
     tensors["embed.W_E"][:3] = 0
     tensors["pos_embed.W_pos"][:, 3:] = 0
@@ -687,7 +702,10 @@ def test_no_export_replaces_the_file_it_was_given(tmp_path: Path) -> None:
 
 @given(st.sampled_from([2, 3]), st.integers(0, 99))
 def test_softmax_attention_equals_the_slow_pattern(positions: int, seed: int) -> None:
-    """Queries and keys that see nothing but biases: constant, not uniform over heads unless the biases agree."""
+    """Queries and keys that see nothing but biases.
+
+    Constant, not uniform over heads unless the biases agree.
+    """
     tensors = tl_state_dict()
     for name in "QK":
         tensors[f"blocks.0.attn.W_{name}"] *= 0
@@ -1003,7 +1021,10 @@ def test_nonsense_in_configs_never_gives_a_stack_trace(
 def test_damaged_foreign_safetensors_never_give_a_stack_trace(
     tmp_path_factory: pytest.TempPathFactory, tensors: Tensors, data: st.DataObject
 ) -> None:
-    """They have no checksum of their own, so a flipped weight cannot be seen; a flipped header must not crash."""
+    """They have no checksum of their own, so a flipped weight cannot be seen.
+
+    A flipped header must not crash.
+    """
     from safetensors.numpy import save
 
     damaged = bytearray(
@@ -1035,7 +1056,8 @@ def test_damaged_foreign_safetensors_never_give_a_stack_trace(
         ),
         (
             nanda_state_dict(P, 4),
-            r"could be several formats \(zhong: W_O has rank 2.*nanda: W_O has rank 2, but n_ctx is 4, not 3 \(",
+            r"could be several formats \(zhong: W_O has rank 2.*"
+            r"nanda: W_O has rank 2, but n_ctx is 4, not 3 \(",
         ),
     ],
 )
@@ -1077,7 +1099,10 @@ def test_positions_that_do_not_exist() -> None:
 
 
 def test_zero_queries_and_keys_do_not_say_which_constant(tmp_path: Path) -> None:
-    """Zhong's '=' variant and Nanda's layout are one and the same file; 1 and 1/3 are not the same model."""
+    """Zhong's '=' variant and Nanda's layout are one and the same file.
+
+    1 and 1/3 are not the same model.
+    """
     tensors = blind(nanda_state_dict(P + 1, 3))
     path = write(tmp_path / "model_1", tensors, "torch")
     with pytest.raises(
@@ -1134,7 +1159,7 @@ def test_config_files_that_are_not(tmp_path: Path) -> None:
 
 
 # --- in memory
-# --------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["numpy", "torch", "parameter", "bfloat16"])

@@ -1,4 +1,7 @@
-"""No fact about a checkpoint is assumed: what the file does not say is asked for, all of it at once, and shown."""
+"""No fact about a checkpoint is assumed.
+
+What the file does not say is asked for, all of it at once, and shown.
+"""
 
 import json
 import subprocess
@@ -22,7 +25,10 @@ from torch_zips import torch_zip
 
 
 def usual_mlp() -> dict[str, np.ndarray]:
-    """A ReLU network that adds, as anybody writes it: two linear layers on a one-hot pair, no biases."""
+    """A ReLU network that adds, as anybody writes it.
+
+    Two linear layers on a one-hot pair, no biases.
+    """
     model = build_mlp(Recipe(13, (2, 5), 80))
     return {"fc1.weight": np.concatenate([model.W_a, model.W_b]).T, "fc2.weight": model.W_out.T}
 
@@ -171,7 +177,10 @@ def test_the_tokens_that_a_config_says(tmp_path: Path) -> None:
 
 
 def test_a_layout_of_one_program_carries_what_it_fixes(tmp_path: Path) -> None:
-    """Zhong et al. save Nanda et al.'s tensors alone; a saved run of Nanda et al.'s has losses beside them."""
+    """Zhong et al. save Nanda et al.'s tensors alone.
+
+    A saved run of Nanda et al.'s has losses beside them.
+    """
     tensors = nanda_state_dict(P + 1, 3)
     run = {"model": tensors, "train_losses": [1.0], "test_losses": [1.0]}
     imported = from_state_dict(run, activation="relu")
@@ -250,7 +259,9 @@ calls = {
     "import_file(network)": lambda: quadlens.import_file(Network()),
     "load(3)": lambda: quadlens.load(3),
     "Config.mlp": lambda: Config.mlp("11", 4),
-    "Weights of an MLP": lambda: Weights(Config.mlp(3, 2), W_a=Tensor(), W_b=Tensor(), W_out=Tensor()),
+    "Weights of an MLP": lambda: Weights(
+        Config.mlp(3, 2), W_a=Tensor(), W_b=Tensor(), W_out=Tensor()
+    ),
     "Weights": lambda: Weights.with_zero_biases(Config.paper(5), **{"W_" + x: Tensor() for x in
         ("E", "pos", "V", "O", "in", "out", "U")}),
 }
@@ -296,7 +307,10 @@ def test_wrong_python_arguments_are_told_the_remedy() -> None:
 
 
 def test_softmax_of_a_config() -> None:
-    """√d_head is what softmax means; a config may say another divisor, and the notes say which it was."""
+    """√d_head is what softmax means.
+
+    A config may say another divisor, and the notes say which it was.
+    """
     state = three_tokens()
     for config, divisor, said in (
         (None, 6**0.5, "√d_head, which softmax means here; attn_scale in a config says another"),
@@ -316,7 +330,9 @@ def test_softmax_of_a_config() -> None:
 
 
 def refused_gap(state: dict[str, np.ndarray], config: dict[str, Any] | None) -> float:
-    """How far the constant ⅓ is from the file's own attention, which depends on what its scores are divided by."""
+    """How far the constant ⅓ is from the file's own attention, which depends on what its scores are
+    divided by.
+    """
     with pytest.raises(BadConfig, match="by the checkpoint's own W_Q and W_K") as caught:
         from_state_dict(state, config=config, attention=(1 / 3,) * 3, activation="relu", p=31)
     return float(str(caught.value).partition("a difference of ")[2].split(". ")[0])

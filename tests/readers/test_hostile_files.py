@@ -1,4 +1,7 @@
-"""Files made to hang or to bloat a command: refused in seconds and megabytes, measured in a process with limits."""
+"""Files made to hang or to bloat a command.
+
+Refused in seconds and megabytes, measured in a process with limits.
+"""
 
 import io
 import os

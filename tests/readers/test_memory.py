@@ -32,7 +32,10 @@ def hooked(**changes: Any) -> Any:
 
 
 def bridge(**changes: Any) -> Any:
-    """The same of version 4, which has the bridge alone; it came before 4.0, so that it can be tried here."""
+    """The same of version 4, which has the bridge alone.
+
+    It came before 4.0, so that it can be tried here.
+    """
     bridges = pytest.importorskip(
         "transformer_lens.model_bridge", reason="the extra 'peers' is not installed"
     )
@@ -50,7 +53,9 @@ def shaken(model: Any) -> Any:
 
 
 class StandIn:
-    """An object as TransformerLens 2 has it, without TransformerLens: state dict, cfg, the forward pass written out.
+    """An object as TransformerLens 2 has it, without TransformerLens.
+
+    State dict, cfg, the forward pass written out.
 
     The masks are full matrices there, and a config has what 2.x has.
     """
@@ -58,17 +63,38 @@ class StandIn:
     def __init__(self, d_vocab: int = 8, n_ctx: int = 3, out: int = 7) -> None:
         d, h, dh, m = 6, 2, 3, 9
         self.cfg = SimpleNamespace(
-            n_layers=1, d_model=d, n_heads=h, d_head=dh, d_mlp=m, n_ctx=n_ctx, d_vocab=d_vocab, d_vocab_out=out,
-            act_fn="relu", normalization_type=None, attention_dir="causal", use_attn_scale=True,
-            attn_scale=np.float64(dh**0.5), attn_only=False, dtype=torch.float32, _private=object(),
-        )  # fmt: skip
+            n_layers=1,
+            d_model=d,
+            n_heads=h,
+            d_head=dh,
+            d_mlp=m,
+            n_ctx=n_ctx,
+            d_vocab=d_vocab,
+            d_vocab_out=out,
+            act_fn="relu",
+            normalization_type=None,
+            attention_dir="causal",
+            use_attn_scale=True,
+            attn_scale=np.float64(dh**0.5),
+            attn_only=False,
+            dtype=torch.float32,
+            _private=object(),
+        )
         generator = torch.Generator().manual_seed(3)
         shapes = {
-            "embed.W_E": (d_vocab, d), "pos_embed.W_pos": (n_ctx, d), "unembed.W_U": (d, out), "unembed.b_U": (out,),
-            **{f"blocks.0.attn.W_{x}": (h, d, dh) for x in "QKV"}, **{f"blocks.0.attn.b_{x}": (h, dh) for x in "QKV"},
-            "blocks.0.attn.W_O": (h, dh, d), "blocks.0.attn.b_O": (d,), "blocks.0.mlp.W_in": (d, m),
-            "blocks.0.mlp.b_in": (m,), "blocks.0.mlp.W_out": (m, d), "blocks.0.mlp.b_out": (d,),
-        }  # fmt: skip
+            "embed.W_E": (d_vocab, d),
+            "pos_embed.W_pos": (n_ctx, d),
+            "unembed.W_U": (d, out),
+            "unembed.b_U": (out,),
+            **{f"blocks.0.attn.W_{x}": (h, d, dh) for x in "QKV"},
+            **{f"blocks.0.attn.b_{x}": (h, dh) for x in "QKV"},
+            "blocks.0.attn.W_O": (h, dh, d),
+            "blocks.0.attn.b_O": (d,),
+            "blocks.0.mlp.W_in": (d, m),
+            "blocks.0.mlp.b_in": (m,),
+            "blocks.0.mlp.W_out": (m, d),
+            "blocks.0.mlp.b_out": (d,),
+        }
         self.weights = {
             name: torch.randn(shape, generator=generator) for name, shape in shapes.items()
         }
@@ -188,7 +214,10 @@ def test_a_study_says_first_how_many_inputs_are_right(capsys: pytest.CaptureFixt
 
 
 def test_another_feed_that_is_right_more_often_is_named() -> None:
-    """The bundled model, exported with 60 answers for 60 tokens: by default it would be asked a + b mod 60."""
+    """The bundled model, exported with 60 answers for 60 tokens.
+
+    By default it would be asked a + b mod 60.
+    """
     mine = quadlens.load("pizza")
     model = StandIn()
     wide = {
@@ -250,7 +279,10 @@ class Wider(StandIn):
 @pytest.mark.parametrize("offset", [0.0, 2e5])
 @pytest.mark.parametrize("kind", [hooked, Wider])
 def test_a_common_offset_hides_no_hook(kind: Any, offset: float) -> None:
-    """b_U moves all logits alike, which softmax does not see; a hook that adds 15 to one changes answers."""
+    """b_U moves all logits alike, which softmax does not see.
+
+    A hook that adds 15 to one changes answers.
+    """
     model = kind()
     with torch.no_grad():
         model.state_dict()["unembed.b_U"] += offset

@@ -1,4 +1,7 @@
-"""Plain PyTorch modules, of random shapes, against their own forward pass; and modules that are not what they hold."""
+"""Plain PyTorch modules, of random shapes, against their own forward pass.
+
+Modules that are not what they hold are among them.
+"""
 
 import copy
 from pathlib import Path
@@ -67,7 +70,7 @@ class Joined(nn.Module):
 
 
 def random_body(width: int, rng: np.random.Generator) -> Any:
-    """Linear layers, activations, norms and whatever changes nothing, in an order that people use."""
+    """Linear layers, activations, norms and silent modules, in an order that people use."""
     layers: list[Any] = []
     for _ in range(int(rng.integers(1, 4))):
         if rng.random() < 0.3:
@@ -262,7 +265,9 @@ def test_code_that_is_not_what_the_parts_say_is_refused() -> None:
 
 
 def lookup(p: int, offset: float, gain: float = 10.0) -> Any:
-    """A one-hot network right on all inputs by a margin of `gain`, all its logits moved by the same offset."""
+    """A one-hot network right on all inputs by a margin of `gain`, all its logits moved by the same
+    offset.
+    """
     module: Any = Chain(nn.Linear(2 * p, p * p), nn.ReLU(), nn.Linear(p * p, p))
     first, last = torch.zeros(p * p, 2 * p), torch.zeros(p, p * p)
     for a, b in all_pairs(p):
@@ -302,7 +307,10 @@ def test_small_logits_are_compared_by_their_own_size() -> None:
 
 
 def test_answers_are_compared_where_logits_are_close() -> None:
-    """1e-5 of a logit's range decides an input that is a near tie; whoever decides it otherwise is another network."""
+    """1e-5 of a logit's range decides an input that is a near tie.
+
+    Whoever decides it otherwise is another network.
+    """
 
     class Tips(Chain):
         def forward(self, x: Any) -> Any:
@@ -320,7 +328,10 @@ def test_answers_are_compared_where_logits_are_close() -> None:
 
 
 def test_the_count_is_the_modules_own() -> None:
-    """In float32 an offset of 10⁹ rounds every logit to a multiple of 64: all tie, and none is right."""
+    """In float32 an offset of 10⁹ rounds every logit to a multiple of 64.
+
+    All tie, and none is right.
+    """
     imported = from_module(lookup(7, 1e9), inputs="one-hot")
     own = lookup(7, 1e9)(torch.eye(7)[torch.from_numpy(all_pairs(7))].flatten(1)).detach().numpy()
     assert (own == own[:, :1]).all()
@@ -400,7 +411,10 @@ def test_modules_that_cannot_be_read() -> None:
 
 
 def test_a_study_of_a_module(capsys: pytest.CaptureFixture[str]) -> None:
-    """Two hidden layers: evaluated, outlined, lens on the last, proved by brute force; the module stays as it is."""
+    """Two hidden layers: evaluated, outlined, lens on the last, proved by brute force.
+
+    The module stays as it is.
+    """
     torch.manual_seed(1)
     module = nn.Sequential(
         nn.Linear(2 * N, 8), nn.ReLU(), nn.Linear(8, 7), nn.ReLU(), nn.Linear(7, N)

@@ -1,4 +1,6 @@
-"""Readers of models with their own attention, of groups, and of files with several checkpoints, against oracles."""
+"""Readers of models with their own attention, of groups, and of files with several checkpoints,
+against oracles.
+"""
 
 import dataclasses
 import json
@@ -116,7 +118,10 @@ def test_zhong_with_true_attention(tmp_path: Path) -> None:
 
 
 def test_a_saved_run_brings_its_config(tmp_path: Path) -> None:
-    """As Nanda et al. save them: p, the task and sometimes the activation lie beside the weights."""
+    """As Nanda et al. save them.
+
+    P, the task and sometimes the activation lie beside the weights.
+    """
     tensors = nanda_state_dict(P + 1, 3)
     config = {"p": P, "fn_name": "subtract", "act_type": "ReLU"}
     path = write(
@@ -232,7 +237,7 @@ def test_the_order_of_a_group_is_the_one_of_the_answers(tmp_path: Path, name: st
 
 
 def test_two_orders_that_fit_alike_are_refused(tmp_path: Path) -> None:
-    """A model that answers as one order for half of all a and as another for the rest has neither."""
+    """A model that answers as one order for half of all a and as another otherwise has neither."""
     ours, other = list(group_orders("S4").values())[:2]
     with_config(tmp_path, model="OneLayerMLP", group="SymmetricGroup", group_parameter=4)
     path = write(tmp_path / "model", mlp_that_answers(np.vstack([ours[:12], other[12:]])), "torch")
@@ -340,7 +345,9 @@ def test_he_runs_say_their_activation_by_their_name(tmp_path: Path) -> None:
     ],
 )
 def test_public_checkpoints(name: str, hints: Hints, right: int) -> None:
-    """Right answers as counted by a forward pass that was written elsewhere, where there is such a count."""
+    """Right answers as counted by a forward pass that was written elsewhere, where there is such a
+    count.
+    """
     peers = os.environ.get("QUADLENS_PEERS")
     if peers is None or not (Path(peers) / name).is_file():
         pytest.skip("QUADLENS_PEERS does not name a directory with public checkpoints")
@@ -348,7 +355,7 @@ def test_public_checkpoints(name: str, hints: Hints, right: int) -> None:
     layer = imported.model.collapse()
     if layer.p <= 200:
         assert evaluate(layer).correct == right
-    else:  # reading has counted them all, to find the order of the group's elements: here every 50th again
+    else:  # reading has counted them all, to find the order of the elements: here every 50th again
         assert any(f": {right} of {layer.p**2} answers right" in note for note in imported.notes)
         assert evaluate(layer, all_pairs(layer.p)[::50]).accuracy == right / layer.p**2 == 1
 

@@ -1,4 +1,7 @@
-"""Files of our own on the way in and out: a setting that contradicts one is refused, and a task is not lost."""
+"""Files of our own on the way in and out.
+
+A setting that contradicts one is refused, and a task is not lost.
+"""
 
 import json
 from pathlib import Path

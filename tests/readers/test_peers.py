@@ -76,9 +76,19 @@ def test_transformer_lens_runs_our_export(tmp_path: Path) -> None:
 def test_we_read_what_transformer_lens_saves(tmp_path: Path) -> None:
     lens = pytest.importorskip("transformer_lens", reason="the extra 'peers' is not installed")
     config = lens.HookedTransformerConfig(
-        n_layers=1, d_model=8, n_ctx=3, d_head=4, n_heads=2, d_mlp=12, d_vocab=P + 1, d_vocab_out=P, act_fn="relu",
-        normalization_type=None, seed=0, device="cpu",
-    )  # fmt: skip
+        n_layers=1,
+        d_model=8,
+        n_ctx=3,
+        d_head=4,
+        n_heads=2,
+        d_mlp=12,
+        d_vocab=P + 1,
+        d_vocab_out=P,
+        act_fn="relu",
+        normalization_type=None,
+        seed=0,
+        device="cpu",
+    )
     hooked = lens.HookedTransformer(config)
     with torch.no_grad():
         for parameter in (hooked.W_Q, hooked.W_K):
@@ -101,7 +111,10 @@ def test_we_read_what_transformer_lens_saves(tmp_path: Path) -> None:
 
 
 def bridge_state(state: dict[str, Any]) -> dict[str, Any]:
-    """An export under the names of TransformerLens 4, as docs/formats.md does it: matrices turned, heads in a row."""
+    """An export under the names of TransformerLens 4, as docs/formats.md does it.
+
+    Matrices turned, heads in a row.
+    """
     names = {
         "W_E": "embed",
         "W_pos": "pos_embed",
@@ -127,7 +140,7 @@ def bridge_state(state: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.filterwarnings("ignore")
 def test_transformer_lens_4_models_run_our_export_under_their_names(tmp_path: Path) -> None:
-    """`boot_native` came before 4.0, so it can be tried with the version below 4 that is installed."""
+    """`boot_native` came before 4.0, so it can be tried with an installed version below 4."""
     bridges = pytest.importorskip(
         "transformer_lens.model_bridge", reason="the extra 'peers' is not installed"
     )

@@ -1,4 +1,7 @@
-"""One reader of files, JSON and TOML: what is too deep, too long or no file at all is refused in a sentence."""
+"""One reader of files, JSON and TOML.
+
+What is too deep, too long or no file at all is refused in a sentence.
+"""
 
 import json
 import os

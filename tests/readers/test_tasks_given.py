@@ -1,4 +1,7 @@
-"""Tasks as people have them: names, tables in every form, paths; and modules whose feed is not told."""
+"""Tasks as people have them: names, tables in every form, paths.
+
+And modules whose feed is not told.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
