@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quadlens.analysis.explanation.columns import MAX_ROWS, Column, as_dict, as_table
+from quadlens.analysis.columns import MAX_ROWS, Column, as_dict, as_table
 from quadlens.analysis.spectrum import (
     Anatomy,
     AttendedSpectra,

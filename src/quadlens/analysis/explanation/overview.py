@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from quadlens.analysis.explanation.columns import Column, as_dict, as_table
+from quadlens.analysis.columns import Column, as_dict, as_table
 from quadlens.analysis.logits.algorithm import (
     AlgorithmMeasures,
     algorithm_measures,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from quadlens.analysis.columns import Column, as_dict, as_table
 from quadlens.analysis.infinite_width.chains import chains_of, read_jointly
 from quadlens.analysis.infinite_width.controls import Controls, Fits, control_table, controls
 from quadlens.analysis.infinite_width.inputs import inputs_of
@@ -19,7 +20,7 @@ from quadlens.analysis.integration import Integration
 from quadlens.analysis.spectrum.circular import circular_r2
 from quadlens.base.display import Displayed, short
 from quadlens.base.numbers import decimals, listed, percent, short_of_one
-from quadlens.base.table import Column, Table, as_dict, as_table
+from quadlens.base.table import Table
 from quadlens.network.activation import NONLINEARITIES
 from quadlens.network.tables import FloatTables
 
