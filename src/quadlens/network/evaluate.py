@@ -188,10 +188,10 @@ def attention_ranges(model: Weights, layer: FloatTables) -> tuple[AttentionRange
     """Return the range of each head's weight on each position; none for an MLP."""
     config = model.config
     if config.softmax is None:
-        every = np.ndindex(config.n_layers, config.n_heads, len(config.attention))
+        places = np.ndindex(config.n_layers, config.n_heads, len(config.attention))
         return tuple(
             AttentionRange(head, t, config.attention[t], config.attention[t], layer_number)
-            for layer_number, head, t in every
+            for layer_number, head, t in places
         )
     if not layer.gated:
         return _ranges_by_layer(model)

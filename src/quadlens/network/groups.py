@@ -83,7 +83,7 @@ def is_group_called(name: str, table: Int[np.ndarray, "n n"]) -> bool:
     if not np.array_equal(np.sort(sizes), np.sort(targets)):
         return False
     search = _Renumbering(known.tolist(), table.tolist(), sizes, targets)
-    images = search.found()
+    images = search.images()
     if images is None or len(set(images)) < len(images):
         return False
     renamed = np.array(images)
@@ -125,7 +125,7 @@ class _Renumbering:
             inside = self._map(known, self._generators, self._sizes)
         self._candidates = [np.flatnonzero(targets == sizes[x]).tolist() for x in self._generators]
 
-    def found(self) -> list[int] | None:
+    def images(self) -> list[int] | None:
         """Return the image of every element, or None where no map keeps products.
 
         The map keeps products as far as generators tell.
@@ -253,9 +253,9 @@ def group_orders(name: str) -> dict[str, Int[np.ndarray, "n n"]]:
     x·y may be "first y, then x" (a product of functions) or "first x, then y": the second is the
     transposed table.
 
-    >>> [who for who in group_orders("S3")][:2]
+    >>> [order for order in group_orders("S3")][:2]
     ['our order', 'our order, first x then y']
-    >>> [who for who in group_orders("C3xC3")]
+    >>> [order for order in group_orders("C3xC3")]
     ['our order']
     """
     ours = group_table(name)
@@ -267,9 +267,9 @@ def group_orders(name: str) -> dict[str, Int[np.ndarray, "n n"]]:
             "Chughtai et al.'s order, first y then x": theirs.T,
         }
     kept: dict[str, Int[np.ndarray, "n n"]] = {}
-    for who, table in orders.items():
+    for order, table in orders.items():
         if not any(np.array_equal(table, other) for other in kept.values()):
-            kept[who] = table
+            kept[order] = table
     return kept
 
 

@@ -198,12 +198,12 @@ def addition(spec: TaskSpec, digits: int, config: SequenceConfig) -> Automaton:
             )
         else:
             letter = int(match[2])
-            what = (
+            values = (
                 answer[letter]
                 if match[1] == "z"
                 else np.tile({"x": x, "y": y}[match[1]], (len(after[letter]), 1))
             )
-            positions.append(Fed(letter, _rows(token[what])))
+            positions.append(Fed(letter, _rows(token[values])))
     answered = [
         i
         for i, entry in enumerate(spec.template)

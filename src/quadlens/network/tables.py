@@ -238,9 +238,9 @@ class Tables(Displayed, Generic[R]):
             self.additive()
         added = {name: getattr(self, name).copy() for name in ("U_a", "U_b", "S_a", "S_b")}
         for table, gate in zip(self.gated, self.mean_gates(), strict=True):
-            side = "a" if table.position == 0 else "b"
+            operand = "a" if table.position == 0 else "b"
             for name in ("U", "S"):
-                added[f"{name}_{side}"] += np.einsum("h,htm->tm", gate, getattr(table, name))
+                added[f"{name}_{operand}"] += np.einsum("h,htm->tm", gate, getattr(table, name))
         if self.sizes is None:
             return Tables(self.task, self.activation, W_L=self.W_L, **added)
         r, f = self.size_table.mean(axis=(1, 2))

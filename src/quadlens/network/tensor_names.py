@@ -45,10 +45,10 @@ SEQUENCE_NAMES = {
 TASK_TABLE = "task.answers"
 
 
-def own_name(name: str) -> str:
+def unnumbered(name: str) -> str:
     """Return the name of a weight without its block's number.
 
-    >>> own_name("1.W_in"), own_name("W_in")
+    >>> unnumbered("1.W_in"), unnumbered("W_in")
     ('W_in', 'W_in')
     """
     return name.rpartition(".")[2]

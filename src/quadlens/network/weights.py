@@ -16,7 +16,7 @@ from quadlens.network.ring import Array
 from quadlens.network.sequence import SequenceConfig
 from quadlens.network.tables import Tables
 from quadlens.network.task import Task
-from quadlens.network.tensor_names import OUTER, own_name
+from quadlens.network.tensor_names import OUTER, unnumbered
 
 Pairs = Int[np.ndarray, "n 2"]
 
@@ -113,11 +113,11 @@ class Weights(Displayed):
         """
         check_arrays(tensors)
         dtype = next(iter(tensors.values())).dtype if tensors else np.float64
-        shapes = {name: (own_name(name), shape) for name, shape in config.shapes.items()}
+        shapes = {name: (unnumbered(name), shape) for name, shape in config.shapes.items()}
         zeros = {
             n: np.zeros(s, dtype)
-            for n, (own, s) in shapes.items()
-            if own.startswith("b_") or own.endswith("_b")
+            for n, (short, s) in shapes.items()
+            if short.startswith("b_") or short.endswith("_b")
         }
         # W_b is an MLP's weight, the only one whose name ends like a norm's bias.
         zeros.pop("W_b", None)
@@ -137,7 +137,7 @@ class Weights(Displayed):
         blocks: list[dict[str, Array]] = [{} for _ in range(self.config.depth)]
         for name, array in inner.items():
             # Names without a number are those of the only block, or of an MLP's first hidden layer.
-            blocks[int(name.partition(".")[0]) if "." in name else 0][own_name(name)] = array
+            blocks[int(name.partition(".")[0]) if "." in name else 0][unnumbered(name)] = array
         return tuple(map(MappingProxyType, blocks))
 
     def replace(

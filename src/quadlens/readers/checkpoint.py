@@ -21,7 +21,7 @@ from quadlens.network.native import (
     parse_safetensors,
     tensor_list,
 )
-from quadlens.network.tensor_names import OUTER, layered, own_name
+from quadlens.network.tensor_names import OUTER, layered, unnumbered
 from quadlens.readers.pickle_machine import PickleMachine, StandIn
 from quadlens.readers.zip_files import is_npz, read_npz, read_torch
 
@@ -121,7 +121,7 @@ def take(
     missing = [
         long
         for short, long in names.items()
-        if long not in checkpoint.tensors and own_name(short) not in optional
+        if long not in checkpoint.tensors and unnumbered(short) not in optional
     ]
     unknown = sorted(set(checkpoint.tensors) - set(names.values()) - set(dropped))
     if any(re.search(r"(^|[._])(ln|norm|layer_?norm)", name, re.IGNORECASE) for name in unknown):
@@ -166,7 +166,7 @@ def each_layer(
     turned: dict[str, np.ndarray] = {}
     for i in sorted({name.partition(".")[0] for name in weights if "." in name}):
         layer = {
-            own_name(name): array for name, array in weights.items() if name.startswith(f"{i}.")
+            unnumbered(name): array for name, array in weights.items() if name.startswith(f"{i}.")
         }
         turned |= {
             name if name in OUTER else f"{i}.{name}": array
@@ -183,9 +183,9 @@ def is_deep(weights: Tensors) -> bool:
 def check_ranks(checkpoint: Checkpoint, weights: Tensors, ranks: Mapping[str, int]) -> None:
     """Refuse tensors with the wrong number of dimensions before their sizes are read off."""
     wrong = [
-        f"{name} has shape {array.shape}, expected {ranks[own_name(name)]} dimensions"
+        f"{name} has shape {array.shape}, expected {ranks[unnumbered(name)]} dimensions"
         for name, array in weights.items()
-        if array.ndim != ranks.get(own_name(name), array.ndim)
+        if array.ndim != ranks.get(unnumbered(name), array.ndim)
     ]
     if wrong:
         raise BadFile(f"{checkpoint.source}: {'; '.join(wrong)}")

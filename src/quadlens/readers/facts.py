@@ -14,7 +14,7 @@ from quadlens.network.activation import ACTIVATIONS, Activation, recognise_activ
 from quadlens.network.config import Config
 from quadlens.network.norm import Norm
 from quadlens.network.sequence import SequenceConfig
-from quadlens.network.tensor_names import own_name
+from quadlens.network.tensor_names import unnumbered
 from quadlens.readers.protocol import Hints, SoftmaxAttention
 
 T = TypeVar("T")
@@ -264,7 +264,7 @@ def known_norm(
         BadConfig: when the kind is not known, or the weights are not its.
     """
     kind, written = hints.of("normalization_type"), hints.of("eps")
-    held = sorted({name for name in weights if own_name(name).startswith("ln")})
+    held = sorted({name for name in weights if unnumbered(name).startswith("ln")})
     if kind is None and not held:
         return None
     if kind is None or (written is None and eps is None):

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from quadlens.base.errors import BadConfig, BadFile, QuadlensError
 from quadlens.network.config import EOS_POSITIONS, Config, Softmax
 from quadlens.network.norm import Norms
-from quadlens.network.tensor_names import QUERY_KEY, own_name
+from quadlens.network.tensor_names import QUERY_KEY, unnumbered
 from quadlens.network.weights import Weights
 from quadlens.readers.checkpoint import Tensors
 from quadlens.readers.facts import (
@@ -298,7 +298,7 @@ class _Reading:
             return own, f"{who}, {said}"
         layers, norms = self.fields["n_layers"], self.fields["norms"]
         looks = self._has_queries and any(
-            np.any(x) for n, x in self.weights.items() if own_name(n) in ("W_Q", "W_K")
+            np.any(x) for n, x in self.weights.items() if unnumbered(n) in ("W_Q", "W_K")
         )
         if not by_config and (layers > 1 or (norms and looks)):
             why = f"{layers} layers" if layers > 1 else f"{norms.words} and its own W_Q and W_K"
@@ -315,7 +315,7 @@ class _Reading:
     @property
     def _has_queries(self) -> bool:
         """Whether there is something to compute attention from."""
-        return {"W_Q", "W_K"} <= set(map(own_name, self.weights))
+        return {"W_Q", "W_K"} <= set(map(unnumbered, self.weights))
 
     def _check(self, claim: tuple[float, ...], who: str) -> None:
         """Refuse a constant that is not what the checkpoint's own queries and keys give."""
@@ -383,7 +383,7 @@ class _Reading:
         weights = {
             name: array
             for name, array in self.weights.items()
-            if softmax or own_name(name) not in QUERY_KEY
+            if softmax or unnumbered(name) not in QUERY_KEY
         }
         position = len(attention) - 1 if self.read_position is None else self.read_position
         try:
@@ -391,9 +391,9 @@ class _Reading:
                 **self.fields, attention=attention, read_position=position, softmax=softmax
             )
             if not any(
-                own_name(name).startswith("ln") for name in weights
+                unnumbered(name).startswith("ln") for name in weights
             ):  # a norm without weights
-                norms = {n: s for n, s in config.shapes.items() if own_name(n).startswith("ln")}
+                norms = {n: s for n, s in config.shapes.items() if unnumbered(n).startswith("ln")}
                 weights |= {n: np.ones(s, np.float32) for n, s in norms.items() if n.endswith("_w")}
             return Weights.with_zero_biases(config, **weights)
         except QuadlensError as error:

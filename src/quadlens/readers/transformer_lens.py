@@ -19,7 +19,7 @@ from quadlens.network.native import METADATA_KEY
 from quadlens.network.norm import Norms
 from quadlens.network.sequence import REQUIRED, TaskSpec
 from quadlens.network.task import is_formula
-from quadlens.network.tensor_names import NORM_NAMES, PAIR_NAMES, QUERY_KEY, own_name
+from quadlens.network.tensor_names import NORM_NAMES, PAIR_NAMES, QUERY_KEY, unnumbered
 from quadlens.network.weights import Weights
 from quadlens.readers.adders.parts import Parts, built
 from quadlens.readers.checkpoint import Checkpoint, Tensors, check_ranks, each_layer, take
@@ -296,7 +296,7 @@ class TransformerLens4(Marked):
             isinstance(x, SoftmaxAttention) for x in (hints.attention, attention_in(hints))
         )
         looks = any(
-            np.any(array) for name, array in tensors.items() if own_name(name) in ("W_Q", "W_K")
+            np.any(array) for name, array in tensors.items() if unnumbered(name) in ("W_Q", "W_K")
         )
         missing = Missing(checkpoint.source)
         if n_heads is None and (softmax or looks):
