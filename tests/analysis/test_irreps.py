@@ -11,17 +11,12 @@ import pytest
 
 from quadlens.analysis.spectrum.irreps import Irreps, find_irreps
 from quadlens.analysis.spectrum.key import is_key
+from quadlens.analysis.spectrum.symmetric_groups import cycle_type, partitions, specht_character
 from quadlens.base.errors import BadConfig
 from quadlens.network import Weights
 from quadlens.network.config import Config, Softmax
 from quadlens.network.evaluate import evaluate
-from quadlens.network.groups import (
-    chughtai_table,
-    cycle_type,
-    elements_of,
-    partitions,
-    specht_character,
-)
+from quadlens.network.groups import chughtai_table, elements_of
 from quadlens.network.task import Task, task_by_name, task_from_table
 
 GROUPS = [

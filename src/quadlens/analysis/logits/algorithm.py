@@ -9,9 +9,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from quadlens.analysis.logits.gradients import one_hot_gradients, token_gradients
 from quadlens.analysis.spectrum.amplitude_phase import amplitude_phase
 from quadlens.base.display import short
-from quadlens.network.gradients import one_hot_gradients, token_gradients
 from quadlens.network.tables import FloatTables
 from quadlens.network.weights import Weights
 

@@ -15,9 +15,10 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Complex, Float, Int
 
+from quadlens.analysis.spectrum.symmetric_groups import cycle_type, partitions, specht_character
 from quadlens.base.display import short
 from quadlens.base.errors import BadConfig
-from quadlens.network.groups import cycle_type, elements_of, partitions, specht_character
+from quadlens.network.groups import elements_of
 from quadlens.network.study import Study
 from quadlens.network.task import Task
 
