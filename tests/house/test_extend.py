@@ -18,6 +18,7 @@ MOST = {
     "A figure": 2,
     "A strategy": 3,
     "A checkpoint format": 2,
+    "A layout of networks on words": 2,
     "An activation": 4,
     "A group": 3,
     "A norm": 4,
