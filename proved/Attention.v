@@ -47,12 +47,15 @@ Section Attention.
 
   (** (w, e) with w <= e^score 2^weight_bits / e^top <= w + e. *)
   Definition weight_of (top : Z) (s : interval) : Z * Z :=
-    let e := iexp (fst s - top, Z.min 0 (snd s - top))%Z in
+    let e := iexp (fst s - top, Z.min most_exponent (snd s - top))%Z in
     let w := floor2 (depth - weight_bits) (fst e) in
     (w, ceil2 (depth - weight_bits) (snd e) - w)%Z.
 
+  (** What weights are compared with: about the largest score that every word has, if others are not too far above. *)
   Definition top_of (scores : list (list interval)) (t : nat) : Z :=
-    largest (flat_map (fun j => map (fun v => snd (at_ scores j v zero)) (feeds (source_at j))) (seq 0 (S t))).
+    let above j := map (fun v => snd (at_ scores j v zero)) (feeds (source_at j)) in
+    Z.max (largest (map (fun j => - largest (map Z.opp (above j))) (seq 0 (S t)))%Z)
+          (largest (flat_map above (seq 0 (S t))) - most_exponent).
 
   Definition weights_from (h t own : nat) : list (list (Z * Z)) :=
     let scores := grid_of (S t) V_ (iscore h t own) in
@@ -90,12 +93,12 @@ Section Attention.
   Lemma split_bits b : (0 <= b <= depth)%Z -> F = IZR (2 ^ b) * IZR (2 ^ (depth - b)).
   Proof. intros. rewrite <- mult_IZR, <- Z.pow_add_r by lia. replace (b + (depth - b))%Z with depth by lia. reflexivity. Qed.
 
-  Lemma weight_inside top s x : inside s x -> (snd s <= top)%Z ->
+  Lemma weight_inside top s x : inside s x -> (snd s - top <= most_exponent)%Z ->
     let (w, e) := weight_of top s in
     IZR w <= exp x * exp (- (IZR top / F)) * one_weight <= IZR (w + e).
   Proof.
     intros [L H] Htop. pose proof F_pos as HF. unfold weight_of. cbn [fst snd].
-    set (e := iexp (fst s - top, Z.min 0 (snd s - top))%Z).
+    set (e := iexp (fst s - top, Z.min most_exponent (snd s - top))%Z).
     assert (G : inside e (exp (x - IZR top / F))).
     { apply inside_exp; cbn [fst snd]; [lia|]. unfold inside; cbn [fst snd].
       rewrite Z.min_r by lia. rewrite !minus_IZR. replace ((x - IZR top / F) * F) with (x * F - IZR top) by (field; lra). lra. }
@@ -174,8 +177,9 @@ Section Attention.
       unfold bring. rewrite Hw.
       assert (Hs : inside (iscore h t (token t) i (token i)) (score n h t (token t) i (token i))).
       { apply score_inside; trivial; [apply Hvocabulary|]; lia. }
-      assert (Hle : (snd (iscore h t (token t) i (token i)) <= top)%Z).
-      { unfold top, top_of. apply largest_ge. apply in_flat_map. exists i. split; [apply in_seq; lia|].
+      assert (Hle : (snd (iscore h t (token t) i (token i)) - top <= most_exponent)%Z).
+      { unfold top, top_of. cbv zeta. set (all := flat_map _ _).
+        assert (snd (iscore h t (token t) i (token i)) <= largest all)%Z; [|lia]. apply largest_ge. apply in_flat_map. exists i. split; [apply in_seq; lia|].
         apply in_map_iff. exists (token i). split; [unfold scores; rewrite at_grid by (trivial; lia); trivial|].
         apply fed_feeds; trivial. apply Hshape. lia. }
       pose proof (weight_inside top _ _ Hs Hle) as B. fold (w i) in B. fold k in B.

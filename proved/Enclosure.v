@@ -193,11 +193,13 @@ Proof.
     apply Rmult_le_compat_l; [nra|trivial].
 Qed.
 
-(** * Exponentials of numbers that are not positive *)
+(** * Exponentials of numbers up to [most_exponent] *)
+
+Definition most_exponent : Z := 256 * fineness.
 
 (** e^x = (e^(x / 2^k))^(2^k): k squarings. *)
-Definition halvings : nat := 50.
-Definition halved : Z := 50.
+Definition halvings : nat := 62.
+Definition halved : Z := 62.
 
 Fixpoint squared_down (k : nat) (y : Z) : Z :=
   match k with O => y | S l => squared_down l (floor2 depth (y * y)) end.
@@ -206,7 +208,7 @@ Fixpoint squared_up (k : nat) (y : Z) : Z :=
 
 Definition exp_below (x : Z) : Z := squared_down halvings (Z.max 0 (fineness + floor2 halved x)).
 Definition exp_above (x : Z) : Z :=
-  let t := ceil2 halved x in squared_up halvings (fineness + t + ceil2 depth (t * t)).
+  let t := ceil2 halved x in squared_up halvings (fineness + t + ceil2 depth (2 * t * t)).
 Definition iexp (a : interval) : interval := (exp_below (fst a), exp_above (snd a)).
 
 Lemma squared_down_le k : forall y u, (0 <= y)%Z -> IZR y <= exp u * F ->
@@ -256,7 +258,7 @@ Proof.
   - apply Rmult_le_compat_r; lra.
 Qed.
 
-Lemma exp_above_ge x : (x <= 0)%Z -> exp (IZR x / F) * F <= IZR (exp_above x).
+Lemma exp_above_ge x : (x <= most_exponent)%Z -> exp (IZR x / F) * F <= IZR (exp_above x).
 Proof.
   intros Hx. pose proof F_pos as HF. pose proof two_k_pos as HK. unfold exp_above. set (t := ceil2 halved x).
   replace (IZR x / F) with (IZR x / F / two_k * IZR (2 ^ Z.of_nat halvings)).
@@ -264,31 +266,46 @@ Proof.
   apply squared_up_ge. set (T := IZR t / F).
   assert (Ht : IZR x / two_k <= IZR t).
   { apply up_ge; [unfold halved; lia|]. fold two_k. right. field. lra. }
-  assert (Nt : (t <= 0)%Z).
-  { unfold t, ceil2. pose proof (proj2 (Z.shiftr_nonneg (- x) halved)). lia. }
-  assert (HT : T <= 0).
-  { unfold T, Rdiv. apply IZR_le in Nt. pose proof (Rinv_0_lt_compat F HF). nra. }
+  assert (HT : T <= / 2).
+  { assert (Nt : (2 * t <= fineness)%Z).
+    { assert (IZR t <= IZR x / two_k + 1).
+      { pose proof (down_le_self halved (- x)) as D. unfold floor2 in D.
+        assert (E : IZR (- x) < (IZR (Z.shiftr (- x) halved) + 1) * two_k).
+        { rewrite <- plus_IZR. unfold two_k. rewrite <- mult_IZR. apply IZR_lt. rewrite Z.shiftr_div_pow2 by (unfold halved; lia).
+          pose proof (Z.mul_succ_div_gt (- x) (2 ^ halved) ltac:(reflexivity)). unfold Z.succ in *. lia. }
+        unfold t, ceil2. rewrite opp_IZR in *. apply Rmult_le_reg_r with two_k; trivial.
+        replace ((IZR x / two_k + 1) * two_k) with (IZR x + two_k) by (field; lra). lra. }
+      assert (IZR x / two_k + 1 <= IZR fineness / 2).
+      { apply IZR_le in Hx. unfold most_exponent in Hx. rewrite mult_IZR in Hx. fold F in Hx |- *.
+        assert (big : 1024 <= two_k) by (apply IZR_le; unfold halved; lia).
+        assert (big' : 4 <= F) by (apply IZR_le; unfold fineness; lia).
+        apply Rmult_le_reg_r with two_k; trivial.
+        replace ((IZR x / two_k + 1) * two_k) with (IZR x + two_k) by (field; lra). nra. }
+      apply le_IZR. rewrite mult_IZR. lra. }
+    apply IZR_le in Nt. rewrite mult_IZR in Nt. fold F in Nt. unfold T. apply Rmult_le_reg_r with F; trivial.
+    replace (IZR t / F * F) with (IZR t) by (field; lra). lra. }
   assert (below : exp (IZR x / F / two_k) <= exp T).
   { assert (le : IZR x / F / two_k <= T).
     { unfold T. replace (IZR x / F / two_k) with (IZR x / two_k / F) by (field; lra).
       unfold Rdiv at 1 3. apply Rmult_le_compat_r; [left; apply Rinv_0_lt_compat; lra|trivial]. }
     destruct le as [lt| ->]; [left; apply exp_increasing; trivial|lra]. }
-  assert (above : exp T <= 1 + T + T * T).
+  assert (above : exp T <= 1 + T + 2 * T * T).
   { pose proof (one_plus_le (- T)) as I. pose proof (exp_pos T) as P. pose proof (exp_pos (- T)).
     assert (E : exp T * exp (- T) = 1) by (rewrite <- exp_plus, Rplus_opp_r; apply exp_0).
     assert (exp T * (1 - T) <= 1) by nra.
     apply Rmult_le_reg_r with (1 - T); [lra|]. apply Rle_trans with 1; trivial.
-    replace ((1 + T + T * T) * (1 - T)) with (1 + - T * (T * T)) by ring. nra. }
-  rewrite !plus_IZR. fold F. assert (IZR t * IZR t / F <= IZR (ceil2 depth (t * t))).
-  { apply up_ge; [unfold depth; lia|]. rewrite F_depth, mult_IZR. right. field. lra. }
-  apply Rle_trans with ((1 + T + T * T) * F); [apply Rmult_le_compat_r; lra|].
-  replace ((1 + T + T * T) * F) with (F + IZR t + IZR t * IZR t / F) by (unfold T; field; lra). lra.
+    replace ((1 + T + 2 * T * T) * (1 - T)) with (1 + (T * T) * (1 - 2 * T)) by ring.
+    assert (0 <= (T * T) * (1 - 2 * T)) by (apply Rmult_le_pos; nra). lra. }
+  rewrite !plus_IZR. fold F. assert (2 * IZR t * IZR t / F <= IZR (ceil2 depth (2 * t * t))).
+  { apply up_ge; [unfold depth; lia|]. rewrite F_depth, !mult_IZR. right. field. lra. }
+  apply Rle_trans with ((1 + T + 2 * T * T) * F); [apply Rmult_le_compat_r; lra|].
+  replace ((1 + T + 2 * T * T) * F) with (F + IZR t + 2 * IZR t * IZR t / F) by (unfold T; field; lra). lra.
 Qed.
 
 Lemma exp_mono x y : x <= y -> exp x <= exp y.
 Proof. intros [H| ->]; [left; apply exp_increasing; trivial|lra]. Qed.
 
-Lemma inside_exp a x : (snd a <= 0)%Z -> inside a x -> inside (iexp a) (exp x).
+Lemma inside_exp a x : (snd a <= most_exponent)%Z -> inside a x -> inside (iexp a) (exp x).
 Proof.
   intros Ha [L H]. pose proof F_pos as HF. unfold inside, iexp; cbn [fst snd].
   assert (step : forall u v, u <= v * F -> exp (u / F) <= exp v).

@@ -65,7 +65,7 @@ Qed.
 (** * Bits of coordinates and of weights *)
 
 Definition coordinate_bits : Z := 42.
-Definition weight_bits : Z := 46.
+Definition weight_bits : Z := 64.
 Definition one_coordinate : R := IZR (2 ^ coordinate_bits).
 Definition one_weight : R := IZR (2 ^ weight_bits).
 

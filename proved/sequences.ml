@@ -12,8 +12,15 @@ let nat n =
 
 let most_entries = 4_000_000
 let coordinate_bits = 42   (* of Tables.v *)
-let wider = Z.of_int (1 lsl 4)   (* boxes are taken larger by as much, for what the program rounds *)
+(* Boxes are taken larger, for what the program rounds: by 2^-30, and 2^-30 of their largest end. *)
+let wider ends =
+  let most = List.fold_left (fun m (low, high) -> Z.max m (Z.max (Z.abs low) (Z.abs high))) Z.zero ends in
+  Z.add (Z.shift_left Z.one (coordinate_bits - 30)) (Z.shift_right most 30)
 
+let rec in_order = function   (* the same object, whatever the order of its keys *)
+  | Object members -> Object (List.sort compare (List.map (fun (key, value) -> key, in_order value) members))
+  | List values -> List (List.map in_order values)
+  | value -> value
 let same_keys what names value =
   if List.sort compare (List.map fst (members what value)) <> List.sort compare names
   then reject "%s has other keys than %s" what (String.concat ", " names)
@@ -127,7 +134,7 @@ let certificate value digest task (d, heads) (length, tokens, template, stops) =
   let about = find "model" value and claims = find "claims" value and hints = find "hints" value in
   same_keys "model" ["sha256"; "task"] about;
   if find "sha256" about <> Text digest then reject "the certificate's sha256 is not the model's";
-  if find "task" about <> task then reject "the certificate's task is not the model's";
+  if in_order (find "task" about) <> in_order task then reject "the certificate's task is not the model's";
   same_keys "claims" ["inputs"; "certified_inputs"; "wrong_inputs"; "margin"] claims;
   let base = List.length tokens in
   let inputs = Z.pow (Z.of_int base) (2 * length) in
@@ -159,16 +166,17 @@ let certificate value digest task (d, heads) (length, tokens, template, stops) =
     let answer = between "answer" 0 base (find "answer" value) in
     if stop <> (answer = base) then reject "a leaf's answer is none of its step";
     let ends x = match list "box" x with
-      | [low; high] -> Z.sub (at_bits false (whole "box" low) coordinate_bits) wider,
-                       Z.add (at_bits true (whole "box" high) coordinate_bits) wider
+      | [low; high] -> at_bits false (whole "box" low) coordinate_bits, at_bits true (whole "box" high) coordinate_bits
       | _ -> reject "a box that has no two ends" in
+    let box = List.map ends (list "box" (find "box" value)) in
+    let more = wider box in
     let plane () =
       { W.normal = List.map (fun x -> at_bits false (whole "slope" x) coordinate_bits) (list "slope" (find "slope" value));
         level = Z.sub (at_bits false (whole "right" (find "right" value)) (2 * coordinate_bits))
-                      (Z.shift_left wider coordinate_bits) } in
+                      (Z.shift_left more (coordinate_bits + 4)) } in
     { W.own = nat (between "own" 0 most_entries (find "own" value));
       answered = nat (if stop then 0 else List.nth tokens answer);
-      leaf_box = List.map ends (list "box" (find "box" value)); planes = if counted then [plane ()] else [] } in
+      leaf_box = List.map (fun (low, high) -> Z.sub low more, Z.add high more) box; planes = if counted then [plane ()] else [] } in
   let rec tree = function
     | Null -> W.Nobody
     | Number _ as n -> W.Leaf (nat (between "a leaf's number" 0 most_entries n))

@@ -1,11 +1,14 @@
 """The proved checker on sequences: its axioms, `adder`, what it rejects and what it refuses."""
 
 import copy
+import itertools
 import json
 import re
 import resource
 import subprocess
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +20,12 @@ from places import ROOT
 from quadlens.base.errors import BadFile
 from quadlens.network.bundled import resolve
 from quadlens.network.native import load_with_sha256, sha256, to_bytes
+from quadlens.network.norm import Norm, Norms
+from quadlens.network.sequence_forward import forward
+from quadlens.network.sequence_task import expand
 from quadlens.network.weights import Weights
 from quadlens.proofs.proved import check_proved
+from small_sequences import addition_task, random_config, random_network
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("built")]
 
@@ -167,6 +174,80 @@ def test_a_network_of_other_weights_is_rejected(
     certificate = copy.deepcopy(adder[1])
     certificate["model"]["sha256"] = sha256(other)
     assert verdict(certificate, model, tmp_path) == "REJECTED"
+
+
+ADDITIONS = (
+    addition_task(1, 2),
+    addition_task(1, 3, highest_first=True),
+    addition_task(1, 3),
+    addition_task(1, 2, stop=True),
+)
+
+
+def fitted(seed: int) -> Weights:
+    """A random ReLU network whose logits are fitted to small sums: some are right on all inputs."""
+    rng, task = np.random.default_rng(seed), ADDITIONS[seed % len(ADDITIONS)]
+    base, d, d_mlp = len(task.digits), int(rng.integers(12, 20)), int(rng.integers(0, 4)) * 8
+
+    def norm() -> Norm | None:
+        return (None, Norm("rms", 1e-5), Norm("rms", 1e-2))[rng.integers(3)]
+
+    config = random_config(
+        seed,
+        task,
+        base + 2,
+        len(task.template),
+        activation="relu",
+        gated=False,
+        rope=None,
+        mask="causal",
+        norms=Norms(norm(), None, norm() if d_mlp else None, norm()),
+        d_model=d,
+        d_mlp=d_mlp,
+        d_value=int(rng.integers(2, 6)),
+    )
+    wide = replace(config, d_vocab_out=d)
+    tensors = dict(random_network(wide, seed, scale=float(rng.choice([0.5, 1.0]))).tensors)
+    tensors.pop("b_U", None)
+    streams = Weights(wide, **{**tensors, "W_U": np.eye(d, dtype=np.float32)})
+    states = expand(config)
+    words = np.array(list(itertools.product(range(base * base), range(1))))
+    tokens, said, asked = states.tokens(words), [], []
+    for number, (query, _, _) in enumerate(states.steps):
+        said.append(forward(streams, tokens, query))
+        asked.append(np.where(states.right(words, number), 3.0, -3.0))
+    U = np.linalg.lstsq(np.concatenate(said), np.concatenate(asked), rcond=1e-9)[0]
+    return Weights(config, **{**tensors, "W_U": U.astype(np.float32)})
+
+
+def verdicts(certificate: Any, weights: Weights, directory: Path) -> tuple[str, str]:
+    """What the Python checker and the proved one say."""
+    model = directory / "model.safetensors"
+    model.write_bytes(to_bytes(weights))
+    said = verdict(certificate, model, directory)
+    return quadlens.check(directory / "certificate.json", model).verdict, said
+
+
+def test_verdicts_on_random_networks(tmp_path: Path) -> None:
+    """Nothing that the Python checker rejects is verified; and all but a few that it verifies."""
+    rng, found = np.random.default_rng(0), Counter[tuple[str, str]]()
+    for seed in range(48):
+        weights = fitted(seed)
+        proof = quadlens.certify(weights)
+        if proof.verdict != "CERTIFIED":
+            continue
+        certificate = json.loads(json.dumps(proof.to_json()))
+        found[verdicts(certificate, weights, tmp_path)] += 1
+        name = str(rng.choice([name for name in weights.tensors if name != "b_O"]))
+        values = np.array(weights.tensors[name])
+        values.flat[rng.integers(values.size)] += 5
+        other = Weights(weights.config, **{**weights.tensors, name: values})
+        certificate["model"]["sha256"] = sha256(other)
+        found[verdicts(certificate, other, tmp_path)] += 1
+    assert not found["REJECTED", "VERIFIED"]
+    assert found["VERIFIED", "VERIFIED"] >= 10
+    assert found["REJECTED", "REJECTED"] >= 5
+    assert found["VERIFIED", "REJECTED"] <= 2
 
 
 def test_what_the_theorem_is_not_about_is_refused(
