@@ -1,4 +1,4 @@
-"""`quadlens certify` and `quadlens check`: verdicts, exit codes, JSON keys, witnesses and messages."""
+"""`quadlens certify` and `check`: verdicts, exit codes, JSON keys, witnesses and messages."""
 
 import json
 import re
@@ -18,7 +18,8 @@ from quadlens.network.weights import Weights
 from quadlens.proofs.pairs import STRATEGIES
 
 CERTIFY_KEYS = {
-    "verdict", "strategy", "p", "inputs", "certified_inputs", "accuracy_lower_bound", "margin_lower_bound",
+    "verdict", "strategy", "p", "inputs", "certified_inputs", "accuracy_lower_bound",
+    "margin_lower_bound",
     "terms", "flops", "collapse_flops", "brute_force_flops", "brute_force_collapse_flops",
     "cost_share", "cost_share_beyond_collapse", "seconds", "model_sha256",
 }  # fmt: skip

@@ -1,4 +1,6 @@
-"""The commands info, evaluate, build, import and export: one JSON document, stable keys, help with an example."""
+"""The commands info, evaluate, build, import and export: one JSON document, stable keys, help with
+an example.
+"""
 
 import dataclasses
 import hashlib
@@ -399,7 +401,8 @@ import sys
 sys.modules.update(torch=None, onnx=None, transformer_lens=None)
 from quadlens.cli.main import main
 for words in (
-    ["export", "m.safetensors", "--format", "transformer-lens", "-o", "model_g.safetensors", "--json"],
+    ["export", "m.safetensors", "--format", "transformer-lens", "-o", "model_g.safetensors",
+    "--json"],
     ["import", "model_g.safetensors", "-o", "back.safetensors", "--json"],
     ["evaluate", "back.safetensors", "--json"],
 ):

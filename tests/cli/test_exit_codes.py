@@ -1,4 +1,6 @@
-"""Exit codes of the real program: the verdict's own when nobody reads on, 130 after Ctrl-C, never a stack trace."""
+"""Exit codes of the real program: the verdict's own when nobody reads on, 130 after Ctrl-C, never a
+stack trace.
+"""
 
 import os
 import signal
@@ -27,7 +29,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def reader_leaves(*words: str, stream: str = "stdout") -> tuple[int, str]:
-    """The exit code, and the other stream, when the stream's reader is gone before the first byte."""
+    """Return exit code and other stream when the reader is gone before the first byte."""
     process = subprocess.Popen(
         [*PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -103,7 +105,9 @@ def test_closed_stdout_is_no_failure(models: Path) -> None:
 
 
 def test_an_interrupt_while_libraries_load_is_not_a_stack_trace(tmp_path: Path) -> None:
-    """A library that never ends loading stands for the first tenth of a second, in which all of them load."""
+    """A library that never ends loading stands for the first tenth of a second, in which all of
+    them load.
+    """
     (tmp_path / "typer.py").write_text(
         "import sys, time\nsys.stdout.write('loading\\n')\nsys.stdout.flush()\ntime.sleep(60)"
     )

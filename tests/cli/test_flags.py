@@ -1,4 +1,6 @@
-"""Flags are the command line's: no message of the package names one, and errors carry the settings they are about."""
+"""Flags are the command line's: no message of the package names one, and errors carry the settings
+they are about.
+"""
 
 import ast
 import re

@@ -29,7 +29,7 @@ def test_a_few_kills_leave_whole_files_and_the_same_bytes() -> None:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
-    """A file system of its own, of as many bytes as it is called with; called again, it is resized."""
+    """Make a file system of as many bytes as it is called with; called again, resize it."""
     place = tmp_path / "disk"
     place.mkdir()
 

@@ -1,4 +1,6 @@
-"""Messages of the command line: flags as flags, what was asked by its name, and what to do with an unknown file."""
+"""Messages of the command line: flags as flags, what was asked by its name, and what to do with an
+unknown file.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,6 @@
-"""No command ends in an internal error, whatever the weights: models of every family, from denormal to overflow."""
+"""No command ends in an internal error, whatever the weights: models of every family, from denormal
+to overflow.
+"""
 
 import os
 import traceback
@@ -66,7 +68,9 @@ def commands(number: int, model: Path, folder: Path) -> list[tuple[str | Path, .
 
 
 def problem(run: Run) -> str | None:
-    """What is wrong with an end: an exit code without a meaning, or words that are not for the user."""
+    """What is wrong with an end: an exit code without a meaning, or words that are not for the
+    user.
+    """
     if run.code not in (0, 1, 2):
         return f"exit code {run.code}"
     wrong = any(words in run.err for words in ("internal error", "Traceback", "RuntimeWarning"))

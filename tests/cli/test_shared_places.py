@@ -1,4 +1,6 @@
-"""Places that are not ours alone: directories that cannot be written, two runs at once, links that change meanwhile."""
+"""Places that are not ours alone: directories that cannot be written, two runs at once, links that
+change meanwhile.
+"""
 
 import hashlib
 import json
@@ -124,7 +126,7 @@ def test_two_runs_at_once_in_one_directory_leave_what_one_leaves(name: str, tmp_
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
 def test_a_link_that_changes_while_it_is_read_is_one_of_its_files(tmp_path: Path) -> None:
-    """What is hashed, loaded and named is one file, whichever the link led to when it was opened."""
+    """What is hashed, loaded and named is one file: the one that the link led to when opened."""
     digests = {}
     for i, keys in enumerate(((1, 2), (2, 3))):
         save(build_mlp(Recipe(p=7, keys=keys, neurons=24)), tmp_path / f"{i}.safetensors")

@@ -1,4 +1,6 @@
-"""Where commands write: never into the package, all or nothing, and what killed writers left is cleared."""
+"""Where commands write: never into the package, all or nothing, and what killed writers left is
+cleared.
+"""
 
 import hashlib
 import os
@@ -182,7 +184,9 @@ def test_no_command_replaces_a_file_that_it_is_given(
 def test_what_is_read_beside_a_model_is_not_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The run that an explorer plays, and a report inside the directory that a new one would replace."""
+    """The run that an explorer plays, and a report inside the directory that a new one would
+    replace.
+    """
     monkeypatch.chdir(tmp_path)
     assert quadlens("train", *TINY, "--snapshots", "2", "-o", "m.safetensors").code == 0
     assert quadlens("history", "m.safetensors", "--no-proofs", "-o", "m.run").code == 0

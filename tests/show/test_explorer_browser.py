@@ -1,4 +1,6 @@
-"""The explorer as a person meets it: controls, links between views, drags, keys, files, addresses, the tour."""
+"""The explorer as a person meets it: controls, links between views, drags, keys, files, addresses,
+the tour.
+"""
 
 import csv
 import hashlib
@@ -10,7 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from explorer_chromium import PATIENCE, Opened, drop_file, pages, small_model, softmax_model, visit  # noqa: F401
+from explorer_chromium import (  # noqa: F401
+    PATIENCE,
+    Opened,
+    drop_file,
+    pages,
+    small_model,
+    softmax_model,
+    visit,
+)
 from quadlens.network.activation import NONLINEARITIES
 from quadlens.network.bundled import load
 from quadlens.network.config import Config
@@ -33,7 +43,8 @@ def words(page: Opened) -> dict[str, str]:
     """The numbers every view states, in one question to the page."""
     page.settle()
     said: dict[str, str] = page.page.evaluate(
-        "(names) => Object.fromEntries(names.map((n) => [n, document.getElementById(`words-${n}`).textContent]))",
+        "(names) => Object.fromEntries(names.map((n) => [n, "
+        "document.getElementById(`words-${n}`).textContent]))",
         NAMES,
     )
     return said
@@ -194,7 +205,8 @@ def test_click_in_the_grid_chooses_a_and_b(visit: Any) -> None:
     canvas = page.page.locator("#stage-grid canvas")
     canvas.scroll_into_view_if_needed()
     x0, y0, cell = page.page.evaluate(
-        "(() => { const m = document.querySelector('#stage-grid canvas').map; return [m.x0, m.y0, m.cell]; })()"
+        "(() => { const m = document.querySelector('#stage-grid canvas').map; return [m.x0, m.y0, "
+        "m.cell]; })()"
     )
     canvas.click(position={"x": x0 + 3.5 * cell, "y": y0 + (22 - 20 + 0.5) * cell})
     state = page.state()
@@ -246,7 +258,9 @@ def test_a_finger_drags_a_dot_and_scrolls_elsewhere(visit: Any) -> None:
 
 
 def test_a_drag_costs_less_than_a_frame(visit: Any) -> None:
-    """Processor time of the page's thread, which a busy machine does not change (benchmarks/explorer.py has more)."""
+    """Processor time of the page's thread, which a busy machine does not change
+    (benchmarks/explorer.py has more).
+    """
     page = visit("pizza")
     session = page.page.context.new_cdp_session(page.page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
@@ -288,7 +302,8 @@ def test_keyboard_reaches_and_drives_everything(visit: Any) -> None:
         press("Tab")
         reached.add(
             page.page.evaluate(
-                "(() => { const e = document.activeElement; return e.id || e.name || e.parentElement.id; })()"
+                "(() => { const e = document.activeElement; return e.id || e.name || "
+                "e.parentElement.id; })()"
             )
         )
     assert {f"stage-{name}" for name in NAMES} <= reached
@@ -643,15 +658,22 @@ def test_address_round_trip(visit: Any) -> None:
     assert page.state() == state
     same = page.page.evaluate(
         """() => {
-          const info = Q.app.info(), random = Q.edits.generator(4), pick = (x) => x[Math.floor(random() * x.length)];
+          const info = Q.app.info(), random = Q.edits.generator(4),
+            pick = (x) => x[Math.floor(random() * x.length)];
           for (let j = 0; j < 300; j++) {
-            const s = Q.state.defaults(info), at = () => Math.floor(random() * info.d), r = Q.state.rounded;
+            const s = Q.state.defaults(info), at = () => Math.floor(random() * info.d),
+              r = Q.state.rounded;
             Object.assign(s, {
-              a: pick([0, 22]), b: at() % 23, c: pick([null, 0, 22]), k: pick([2, 5, 9]), n: pick([null, 0, at()]),
-              part: pick(['relu', 'abs', 'identity']), period: pick(['full', 'half']), carry: pick([true, false]),
-              keep: pick(['all', 'primary']), show: pick(['model', 'difference']), scope: pick(['all', 'k']),
-              jitter: r(random()), drop: r(random()), arc: r(random()), uneven: r(random()), seed: at(),
-              moves: { [at()]: r(random()), [at()]: -1.5 }, gains: { [at()]: 0 }, off: [at()], tour: at() % 8,
+              a: pick([0, 22]), b: at() % 23, c: pick([null, 0, 22]), k: pick([2, 5, 9]),
+                n: pick([null, 0, at()]),
+              part: pick(['relu', 'abs', 'identity']), period: pick(['full', 'half']),
+                carry: pick([true, false]),
+              keep: pick(['all', 'primary']), show: pick(['model', 'difference']),
+                scope: pick(['all', 'k']),
+              jitter: r(random()), drop: r(random()), arc: r(random()), uneven: r(random()),
+                seed: at(),
+              moves: { [at()]: r(random()), [at()]: -1.5 }, gains: { [at()]: 0 }, off: [at()],
+                tour: at() % 8,
             });
             const back = Q.state.fromFragment(Q.state.toFragment(s, info), info);
             const flat = (x) => JSON.stringify(x, Object.keys(Q.state.defaults(info)));
@@ -970,7 +992,8 @@ def test_playing_leaves_time_for_thirty_pictures_a_second(visit: Any) -> None:
         """async () => {
           Q.app.play();
           let frames = 0;
-          for (; Q.app.playing() && frames < 60; frames++) await new Promise((done) => requestAnimationFrame(done));
+          for (; Q.app.playing() && frames < 60; frames++)
+            await new Promise((done) => requestAnimationFrame(done));
           return frames;
         }"""
     )

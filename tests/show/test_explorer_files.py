@@ -1,4 +1,6 @@
-"""The explorer reads model files as strictly as Python does: what one refuses, the other refuses too."""
+"""The explorer reads model files as strictly as Python does: what one refuses, the other refuses
+too.
+"""
 
 import hashlib
 import json
@@ -81,7 +83,9 @@ CONFIG = Config(
 
 
 def right(**changes: Any) -> File:
-    """A file that both read; `changes` replace entries of its config (a value None takes the key out)."""
+    """A file that both read; `changes` replace entries of its config (a value None takes the key
+    out).
+    """
     rng = np.random.default_rng(2)
     tensors = {TRANSFORMER_NAMES[n]: rng.standard_normal(s) for n, s in CONFIG.shapes.items()}
     config = {
@@ -140,7 +144,9 @@ def with_table(table: np.ndarray | None, name: str = "C5", **entries: Any) -> by
 
 
 def with_softmax(query_key: bool = True, **changes: Any) -> bytes:
-    """A file with softmax attention; `changes` replace entries of its JSON (a value None takes the key out)."""
+    """A file with softmax attention; `changes` replace entries of its JSON (a value None takes the
+    key out).
+    """
     softmax = {"scale": 1.0, "divisor": 2.0, "causal": True, **changes}
     file = right(softmax={key: value for key, value in softmax.items() if value is not None})
     if query_key:
@@ -246,7 +252,8 @@ BAD: dict[str, tuple[bytes, str]] = {
     "tensor twice": (
         in_header(
             '"unembed.b_U": {',
-            '"unembed.b_U": {"dtype": "F64", "shape": [0], "data_offsets": [0, 0]}, "unembed.b_U": {',
+            '"unembed.b_U": {"dtype": "F64", "shape": [0], "data_offsets": [0, 0]}, '
+            '"unembed.b_U": {',
         ),
         'the key "unembed.b_U" stands twice',
     ),
@@ -382,7 +389,8 @@ def test_of_two_files_at_once_the_last_counts_and_a_folder_is_no_file(visit: Any
     page: Opened = visit("small")
     page.page.evaluate(
         """async () => {
-          const later = (ms) => new Promise((done) => setTimeout(() => done(new ArrayBuffer(8)), ms));
+          const later = (ms) =>
+    new Promise((done) => setTimeout(() => done(new ArrayBuffer(8)), ms));
           const refused = () => Promise.reject(new Error("no access"));
           Q.controls.openFile(Q.app, { name: "slow", size: 8, arrayBuffer: () => later(300) });
           await Q.controls.openFile(Q.app, { name: "folder", size: 8, arrayBuffer: refused });

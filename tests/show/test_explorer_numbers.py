@@ -1,4 +1,6 @@
-"""The page's JavaScript and the Python packages compute the same numbers, to 1e-9, for many random states."""
+"""The page's JavaScript and the Python packages compute the same numbers, to 1e-9, for many random
+states.
+"""
 
 import base64
 import dataclasses
@@ -61,14 +63,18 @@ READ = """(fragment) => {
   const engine = Q.app.engine(), info = engine.info, state = Q.state.fromFragment(fragment, info);
   engine.sync(state);
   engine.work(Infinity);
-  const rule = state.k === null ? null : engine.scheme(state.k), claims = rule && Q.quadrature.claims(rule);
-  if (claims) [claims.shifts, claims.full, claims.half] = [[claims.full.shift, claims.half.shift], null, null];
+  const rule = state.k === null ? null : engine.scheme(state.k),
+    claims = rule && Q.quadrature.claims(rule);
+  if (claims) [claims.shifts, claims.full, claims.half] =
+    [[claims.full.shift, claims.half.shift], null, null];
   const split = engine.split(state.a, state.b), row = state.a * info.p + state.b;
   const point = rule && Q.quadrature.at(rule, state.part, state.a, state.b, state.c);
   return {
-    state, claims, keys: info.keys, margin: [...engine.margin], answer: [...engine.answer], verdict: engine.verdict(),
+    state, claims, keys: info.keys, margin: [...engine.margin], answer: [...engine.answer],
+      verdict: engine.verdict(),
     logits: [...engine.logits.subarray(row * info.p, (row + 1) * info.p)],
-    delta: [...engine.delta], gain: [...engine.gain], share: [...engine.share(state.n, state.a, state.b)],
+    delta: [...engine.delta], gain: [...engine.gain],
+      share: [...engine.share(state.n, state.a, state.b)],
     total: [...split.total], identity: [...split.identity], skip: [...split.skip],
     byCluster: split.byCluster.map((x) => [...x]), point: point && [point.sum, point.integral],
   };
@@ -114,7 +120,9 @@ def edits(roles: NeuronRoles, state: dict[str, Any]) -> tuple[np.ndarray, np.nda
 def edited(
     one: "Checked", state: dict[str, Any], delta: np.ndarray, gain: np.ndarray
 ) -> FloatTables:
-    """Every frequency j = ±m·k of neuron i turned by ±mδ (twice that in W_L), some kept, W_L times the gain."""
+    """Every frequency j = ±m·k of neuron i turned by ±mδ (twice that in W_L), some kept, W_L times
+    the gain.
+    """
     collapsed, roles = one.collapsed, one.roles
     p = collapsed.p
     tables = {int(k): multiples_of(int(k), p) for k in np.unique(roles.k_in)}
@@ -290,7 +298,7 @@ def fragment(rng: np.random.Generator, one: Checked, few: bool) -> str:
 
 
 def random_transformer(equals: bool, offset: bool, read: int) -> Weights:
-    """Every bias, three positions, tokens of its own for b: nothing about collapsing is left out."""
+    """Every bias, three positions, own tokens for b: nothing about collapsing is left out."""
     p, rng = 15, np.random.default_rng(5)
     config = Config(
         p=p,
@@ -373,32 +381,40 @@ def test_interpretation_equals_pythons(visit: Any, tmp_path: Path, name: str) ->
 
 # Everything the page's engine computes of a model as it came.
 COMPUTE = """(files) => files.map((text) => {
-  const model = Q.collapse.collapse(Q.safetensors.read(Uint8Array.from(atob(text), (x) => x.charCodeAt(0))));
+  const model = Q.collapse.collapse(Q.safetensors.read(Uint8Array.from(atob(text),
+    (x) => x.charCodeAt(0))));
   const engine = new Q.engine.Engine(model), { info } = engine, { cyclic } = model.task;
   engine.sync(Q.state.defaults(info));
   engine.work(Infinity);
   const form = info.waves ? Q.closedForm.fit(model, info).relu : { C: [], D: [], margins: [] };
-  const inputs = Array.from({ length: model.p ** 2 }, (_, at) => [Math.floor(at / model.p), at % model.p]);
+  const inputs = Array.from({ length: model.p ** 2 }, (_, at) => [Math.floor(at / model.p),
+    at % model.p]);
   const rules = info.clusters.map(({ k }) => {
     const rule = engine.scheme(k), claims = rule && Q.quadrature.claims(rule);
     if (claims) [claims.full, claims.half] = [null, null];
-    return { k, phi: rule && [...rule.phi], psi: rule && [...rule.psi], w: rule && [...rule.w], claims,
-      total: claims && ["Abs", "Relu"].map((part) => Q.numbers.atMost(claims[`total${part}Full`])) };
+    return { k, phi: rule && [...rule.phi], psi: rule && [...rule.psi], w: rule && [...rule.w],
+      claims,
+      total: claims &&
+        ["Abs", "Relu"].map((part) => Q.numbers.atMost(claims[`total${part}Full`])) };
   });
   return {
     Ua: [...model.Ua], Ub: [...model.Ub], WL: [...model.WL], Sa: [...model.Sa], Sb: [...model.Sb],
-    answers: [...model.task.answers], symbols: model.task.symbols, words: model.task.words, place: model.task.place,
-    sentence: Q.task.sentence(model.task, 0, 1, 1), identity: cyclic && cyclic.isIdentity, waves: info.waves,
+    answers: [...model.task.answers], symbols: model.task.symbols, words: model.task.words,
+      place: model.task.place,
+    sentence: Q.task.sentence(model.task, 0, 1, 1), identity: cyclic && cyclic.isIdentity,
+      waves: info.waves,
     cyclic: cyclic && ["ofA", "ofB", "ofC"].map((x) => [...cyclic[x]]),
     gates: model.gated.map(({ gates }) => [...gates]),
     pre: Array.from({ length: model.d }, (_, i) => inputs.map(([a, b]) => engine.pre(i, a, b))),
     split: inputs.slice(0, 3).map(([a, b]) => {
       const { byCluster, identity, skip, total } = engine.split(a, b);
-      const even = byCluster.reduce((x, part) => x.map((y, c) => y + part[c]), new Float64Array(model.p));
+      const even = byCluster.reduce((x, part) => x.map((y, c) => y + part[c]),
+        new Float64Array(model.p));
       return [even, identity, skip, total].map((x) => [...x]);
     }),
     logits: [...engine.logits], margin: [...engine.margin], keys: info.keys,
-    kIn: [...info.kIn], kOut: [...info.kOut], rho: [...info.rho], omega: [...info.omega], phi: [...info.phi],
+    kIn: [...info.kIn], kOut: [...info.kOut], rho: [...info.rho], omega: [...info.omega],
+      phi: [...info.phi],
     psi: [...info.psi], clusters: info.clusters.map(({ k, neurons }) => [k, neurons]), rules,
     C: form.C, D: form.D, margins: [...form.margins],
   };
@@ -533,7 +549,9 @@ def compare_rule(found: dict[str, Any], cluster: Cluster) -> None:
         assert float(read) <= bound.value * 1.011 + 1e-9
 
 
-def test_engine_agrees_with_python_on_400_random_models_of_every_kind(visit: Any) -> None:  # noqa: F811
+def test_engine_agrees_with_python_on_400_random_models_of_every_kind(
+    visit: Any,  # noqa: F811
+) -> None:
     models = []
     for number in range(400):
         rng = np.random.default_rng([21, number])
@@ -563,7 +581,8 @@ BLEND = """(t) => {
   const engine = Q.app.engine(), { p } = engine.model;
   engine.sync({ ...Q.state.defaults(engine.info), attention: t });
   engine.work(Infinity);
-  const found = engine.keysOfPlane().map((one) => ({ ...Q.lens.at(one, t), k: one.k, neurons: one.neurons }));
+  const found = engine.keysOfPlane().map((one) => ({ ...Q.lens.at(one, t), k: one.k,
+    neurons: one.neurons }));
   return {
     logits: [...engine.logits.subarray(7 * p, 8 * p)],
     clusters: found.map(({ k, neurons, F, shares }) => (
@@ -578,7 +597,9 @@ def test_attention_between_constant_and_softmax_equals_pythons(
     tmp_path: Path,
     name: str,
 ) -> None:
-    """Waves of the blend are the blend of waves: against the plane spectrum of the blended pre-activations."""
+    """Waves of the blend are the blend of waves: against the plane spectrum of the blended
+    pre-activations.
+    """
     model = load("clock") if name == "clock" else softmax_times()
     layer = model.collapse()
     assert layer.gated
@@ -606,7 +627,9 @@ def test_attention_between_constant_and_softmax_equals_pythons(
 
 
 def softmax_times() -> Weights:
-    """The weights of `clock` on 58 elements, asked for products: another order of the elements, and an even n."""
+    """The weights of `clock` on 58 elements, asked for products: another order of the elements, and
+    an even n.
+    """
     model = load("clock")
     assert isinstance(model, Weights)
     config = dataclasses.replace(model.config, task=task_by_name("multiply", 58), p=58)

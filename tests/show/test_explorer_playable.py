@@ -1,4 +1,6 @@
-"""Whatever `report` links as a page to play with works there, and `explore` writes no page that cannot start."""
+"""Whatever `report` links as a page to play with works there, and `explore` writes no page that
+cannot start.
+"""
 
 import base64
 import dataclasses
@@ -132,7 +134,8 @@ OPEN = """async (text) => {
   await next();
   while (page.settled !== "true") await next();
   await next();
-  return { wrong: document.getElementById("status-wrong").textContent, margin: [...Q.app.engine().margin],
+  return { wrong: document.getElementById("status-wrong").textContent,
+    margin: [...Q.app.engine().margin],
     words: Q.app.shown().map((id) => document.getElementById(`words-${id}`).textContent) };
 }"""
 
@@ -250,7 +253,9 @@ KINDS: dict[str, Callable[[], Any]] = {
 
 
 def check_opened(page: Opened, answers: Any) -> None:
-    """The page is that of this model, says nothing is wrong with itself, and counts its wrong inputs."""
+    """The page is that of this model, says nothing is wrong with itself, and counts its wrong
+    inputs.
+    """
     page.page.wait_for_selector(READY, state="attached", timeout=PATIENCE)
     assert page.text("status-wrong") == f"{answers.pairs - answers.correct:,} of {answers.pairs:,}"
     assert not page.page.locator("#message").is_visible()
@@ -317,7 +322,8 @@ def test_an_error_while_the_page_starts_is_said_on_the_page(
     page: Opened = visit(path, ready=False)
     page.page.wait_for_selector("#message.bad", timeout=PATIENCE)
     said = page.page.locator("#message").inner_text()
-    expected = rf"This page could not start: {SAID[what]} This is a fault of quadlens {quadlens.__version__}; "
+    fault = f"This is a fault of quadlens {quadlens.__version__}; "
+    expected = rf"This page could not start: {SAID[what]} {fault}"
     assert re.fullmatch(
         expected + r"please report this sentence\. The report shows the same model\.", said
     ), said

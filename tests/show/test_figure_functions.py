@@ -1,4 +1,6 @@
-"""Figures from Python: public functions, on the caller's own axes, that leave the caller's matplotlib as it was."""
+"""Figures from Python: public functions, on the caller's own axes, that leave the caller's
+matplotlib as it was.
+"""
 
 import contextlib
 import inspect
@@ -35,7 +37,9 @@ def pizza() -> Study:
 
 
 def studied(name: str, toy: Study, pizza: Study) -> Study:
-    """A study that has what the figure needs: the bundled model has a history and a skip connection, the toy proofs."""
+    """A study that has what the figure needs: the bundled model has a history and a skip
+    connection, the toy proofs.
+    """
     if name in ("gates", "irreps"):
         return study_of(made(task_by_name("S3"), "softmax", "relu"))
     if name == "sequence_axis":
@@ -110,10 +114,11 @@ def test_a_figure_is_drawn_into_a_subfigure(name: str, toy: Study, pizza: Study)
 
 def test_no_backend_is_chosen_for_a_caller_who_has_none() -> None:
     code = (
-        "import matplotlib, quadlens.figures; "
-        "before = matplotlib.rcParams._get_backend_or_none(); "
-        "quadlens.show.figures.quadrature('pizza', k=5).savefig('/dev/null', format='png'); "
-        "print(before, matplotlib.rcParams._get_backend_or_none(), 'matplotlib.pyplot' in __import__('sys').modules)"
+        "import matplotlib, quadlens.figures; before = "
+        "matplotlib.rcParams._get_backend_or_none(); quadlens.show.figures.quadrature('pizza', "
+        "k=5).savefig('/dev/null', format='png'); print(before, "
+        "matplotlib.rcParams._get_backend_or_none(), 'matplotlib.pyplot' in "
+        "__import__('sys').modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["None", "None", "False"]

@@ -1,4 +1,6 @@
-"""Every figure on a clean model, a hard model and a 5-token toy: what is drawn, and that it can be read."""
+"""Every figure on a clean model, a hard model and a 5-token toy: what is drawn, and that it can be
+read.
+"""
 
 import itertools
 import math
@@ -204,7 +206,8 @@ def test_one_mark_a_neuron(models: dict[str, Study], drawn: dict[str, dict[str, 
         (axis,) = drawn["pizza"][f"angles-{cluster.k}"].axes
         assert len(np.asarray(axis.collections[0].get_offsets())) == len(cluster.neurons)
     bars = drawn["pizza"]["freqcount"].axes[0].patches
-    assert sum(bar.get_height() for bar in bars) == (~results.explanation.roles.dead).sum()  # type: ignore[attr-defined]
+    alive = ~results.explanation.roles.dead  # type: ignore[attr-defined]
+    assert sum(bar.get_height() for bar in bars) == alive.sum()
     every, stray = frequency_counts(models["mismatched"].explanation)
     assert (
         stray.sum()

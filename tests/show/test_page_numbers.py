@@ -1,4 +1,5 @@
-"""Reports of nine models: what their templates are given, computed a second way, and what a page may claim.
+"""Reports of nine models: what their templates are given, computed a second way, and what a page
+may claim.
 
 Which number stands in which sentence is the template's business; how it is rounded is
 `test_rounding.py`'s.
@@ -41,7 +42,9 @@ MODELS = (*BUNDLED, "embedding", "group", "layers", "wrong")
 
 
 def embedding_mlp() -> Weights:
-    """An MLP whose neurons read a and b at phases of their own, nine to a frequency, and write at twice their mean."""
+    """An MLP whose neurons read a and b at phases of their own, nine to a frequency, and write at
+    twice their mean.
+    """
     p, rng = 29, np.random.default_rng(4)
     k = np.repeat([2, 5, 7, 11], 9)
     phi, delta = rng.uniform(-np.pi, np.pi, (2, len(k)))
@@ -55,7 +58,7 @@ def embedding_mlp() -> Weights:
 
 
 def group_model() -> Weights:
-    """S5 as trained by others, where it is at hand; else random weights, asked for products in S3."""
+    """S5 as trained by others, where it is at hand; else random weights for products in S3."""
     peers = os.environ.get("QUADLENS_PEERS")
     if peers and (file := Path(peers, "chughtai", "S5_T_seed1", "model.pt")).exists():
         return import_file(file).model
@@ -327,14 +330,17 @@ def test_an_mlp_has_no_attention_and_nothing_that_skips_it() -> None:
 
 
 def test_a_weak_spot_of_one_sign_has_one() -> None:
-    """The embedding MLP's neurons read a and b at other phases: |cos u| is smallest at d, and not at -d."""
+    """The embedding MLP's neurons read a and b at other phases: |cos u| is smallest at d, and not
+    at -d.
+    """
     for name in ("embedding", "pizza"):
         logits = studied(name).explanation.logits
         assert logits is not None
         for spot, shift in zip(logits.weak_spots, logits.parts.shifts, strict=True):
             assert spot.both_signs == (not shift)
             assert spot.where.startswith("±") == (not shift)
-    assert not all(spot.both_signs for spot in studied("embedding").explanation.logits.weak_spots)  # type: ignore[union-attr]
+    spots = studied("embedding").explanation.logits.weak_spots  # type: ignore[union-attr]
+    assert not all(spot.both_signs for spot in spots)
 
 
 RULE = Integration(0.95, 0.44, 0.991, 0.89, 1.0)

@@ -1,4 +1,6 @@
-"""The report on disk: every file, the tables, the page in a browser, and that it is written whole or not at all."""
+"""The report on disk: every file, the tables, the page in a browser, and that it is written whole
+or not at all.
+"""
 
 import csv
 import dataclasses
@@ -45,7 +47,9 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    """A report of a toy through the command, drawn by two processes; made once, also where workers share the tests."""
+    """A report of a toy through the command, drawn by two processes; made once, also where workers
+    share the tests.
+    """
     if "PYTEST_XDIST_WORKER" not in os.environ:
         return _make(tmp_path_factory.mktemp("report"))
     shared = tmp_path_factory.getbasetemp().parent / "shared-report"
@@ -77,7 +81,9 @@ def _make(folder: Path) -> tuple[Path, dict[str, Any]]:
 
 @pytest.mark.slow
 def test_files_do_not_depend_on_how_many_processes_draw(tmp_path: Path) -> None:
-    """Nor on threads: outside these tests a product may have as many as there are cores, and sums another order."""
+    """Nor on threads: outside these tests a product may have as many as there are cores, and sums
+    another order.
+    """
     environment = {
         name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"
     }
@@ -109,7 +115,9 @@ def pizza() -> Study:
 
 @pytest.fixture(scope="module")
 def page(pizza: Study, made: tuple[Path, dict[str, Any]]) -> str:
-    """The page of the pizza model with one small picture in every place: all its words and tables, quickly."""
+    """The page of the pizza model with one small picture in every place: all its words and tables,
+    quickly.
+    """
     files = {
         kind: (made[0] / "figures" / f"freqcount.{kind}").read_bytes() for kind in FIGURE_FORMATS
     }
@@ -451,8 +459,8 @@ def test_the_page_opens_from_disk(
         assert problems == []
         assert {url for url in requests if not url.startswith("data:")} == {path.as_uri()}
         shown, broken, scroll = tab.evaluate(
-            "[document.images.length, [...document.images].filter(i => !(i.complete && i.naturalWidth)).length,"
-            " document.documentElement.scrollWidth]"
+            "[document.images.length, [...document.images].filter(i => !(i.complete && "
+            "i.naturalWidth)).length, document.documentElement.scrollWidth]"
         )
         assert shown > 20
         assert broken == 0
@@ -460,12 +468,13 @@ def test_the_page_opens_from_disk(
         # On a screen no figure and no table is cut at its right; on a phone they scroll inside
         # their cards.
         cut = tab.evaluate(
-            "[...document.querySelectorAll('.paper, .scroll')].filter(e => e.scrollWidth > e.clientWidth + 1)"
-            ".map(e => e.parentElement.id)"
+            "[...document.querySelectorAll('.paper, .scroll')].filter(e => e.scrollWidth > "
+            "e.clientWidth + 1).map(e => e.parentElement.id)"
         )
         assert width < 1024 or cut == []
         ground, ink = tab.evaluate(
-            "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]"
+            "[getComputedStyle(document.body).backgroundColor, "
+            "getComputedStyle(document.body).color]"
         )
         light = [sum(int(part) for part in colour[4:-1].split(",")[:3]) for colour in (ground, ink)]
         assert (light[0] > light[1]) == (scheme == "light")
@@ -488,7 +497,10 @@ def test_the_reports_explorer_plays_the_training_and_stays_small(
 
 def test_help_stays_light() -> None:
     heavy = ("matplotlib", "jinja2", "numpy", "torch")
-    code = f"import sys; import quadlens.cli.main; print([name for name in {heavy} if name in sys.modules])"
+    code = (
+        f"import sys; import quadlens.cli.main; print([name for name in {heavy} if name in "
+        "sys.modules])"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ
     )

@@ -1,4 +1,6 @@
-"""A report of a small model of every kind: task, attention, activation; only what applies, and in its own words."""
+"""A report of a small model of every kind: task, attention, activation; only what applies, and in
+its own words.
+"""
 
 import html
 import re
@@ -95,7 +97,9 @@ def words(text: str) -> str:
 
 
 def check_page(study: Study) -> None:
-    """What is there is not empty, what is not there is named with a reason, and the task has its own words."""
+    """What is there is not empty, what is not there is named with a reason, and the task has its
+    own words.
+    """
     page, task = page_of(study), study.config.task
     sections = dict(
         re.findall(r'<section id="(\w+)">\s*<h2>.*?</h2>(.*?)</section>', page, re.DOTALL)

@@ -1,4 +1,5 @@
-"""Numbers are printed through filters, and every filter's direction agrees with the kind of the value it prints.
+"""Numbers are printed through filters, and every filter's direction agrees with the kind of the
+value it prints.
 
 A lower bound that is printed is rounded down and an upper bound up, in templates and where Python
 makes sentences. The test reads the templates' and the package's syntax trees; it knows the kind of
@@ -26,26 +27,34 @@ PACKAGE = Path(quadlens.__file__).parent
 # A path is the end of an expression: `one.proof.margin` ends in `proof.margin` and in `margin`; the
 # longest counts.
 AT_LEAST = frozenset({
-    "margin", "min_margin", "margin_lower_bound", "accuracy_lower_bound", "certified_share", "lower",
+    "margin", "min_margin", "margin_lower_bound", "accuracy_lower_bound", "certified_share",
+    "lower",
     "phases.r2", "angle_r2", "phase_r2", "r2_angles", "fit.r2", "r2_offset",
-    "half", "every",  # of neurons: so much is explained by one frequency, for half of them, for every one
+    # of neurons: so much is explained by one frequency, for half of them, for every one
+    "half", "every",
     "shares.mean",  # the share of inputs below a limit
 })  # fmt: skip
 AT_MOST = frozenset({
-    "upper", "bound", "relative_bound.value", "moment_bound_psi.value", "total_abs_bound_half.value",
+    "upper", "bound", "relative_bound.value", "moment_bound_psi.value",
+    "total_abs_bound_half.value",
     "rules.absolute", "rules.relu", "rules.bound", "rules.moment", "exact", "worst", "self.size",
-    "cost_share", "cost_share_beyond_collapse", "float32.error", "float32_error", "margin_attained", "worst_margin",
+    "cost_share", "cost_share_beyond_collapse", "float32.error", "float32_error",
+    "margin_attained", "worst_margin",
     "first",  # of frequencies at the start of training: no one has more
     "statement.self.margin",  # of an equivalence test: agreement to within so much
 })  # fmt: skip
 NEAREST = frozenset({
     # counts, and shares of counts
-    "correct", "pairs", "certified_inputs", "total_flops", "count", "spectrum_epochs", "paper_inputs", "total",
+    "correct", "pairs", "certified_inputs", "total_flops", "count", "spectrum_epochs",
+    "paper_inputs", "total",
     "accuracy", "neurons", "last",
     # measured
-    "by_parts.r2", "clock", "pizza", "phi", "psi", "variance_input", "variance_output", "uncovered", "mean_deviation",
-    "fit", "share", "share_W_L", "shares", "median_margin", "abs_component", "identity_component", "width_mean",
-    "width_std", "moment", "offset", "area", "integral", "size", "dip", "low", "high", "angle", "slope", "double",
+    "by_parts.r2", "clock", "pizza", "phi", "psi", "variance_input", "variance_output",
+    "uncovered", "mean_deviation",
+    "fit", "share", "share_W_L", "shares", "median_margin", "abs_component", "identity_component",
+    "width_mean",
+    "width_std", "moment", "offset", "area", "integral", "size", "dip", "low", "high", "angle",
+    "slope", "double",
     "mark", "middles", "self.half",
     # thresholds, and numbers that the paper prints
     "named", "key_share", "drawn_r2", "threshold", "paper",
@@ -57,8 +66,10 @@ DIRECTIONS = (
 )
 # Which way each printer rounds; `percent`, `decimals` and `significant` are told.
 PRINTERS = {
-    "at_least": "down", "margin": "down", "fit": "down", "at_most": "up", "bound": "up", "cost": "up",
-    "of_mean_size": "up", "f": "nearest", "thousands": "nearest", "neglected": "nearest", "short_of_one": "nearest",
+    "at_least": "down", "margin": "down", "fit": "down", "at_most": "up", "bound": "up",
+    "cost": "up",
+    "of_mean_size": "up", "f": "nearest", "thousands": "nearest", "neglected": "nearest",
+    "short_of_one": "nearest",
     "percent": "", "decimals": "", "significant": "",
 }  # fmt: skip
 
@@ -90,7 +101,9 @@ def templates() -> dict[str, str]:
 
 
 def path_of(node: nodes.Node | None) -> str:
-    """The dotted path of the value that is printed: without indices, factors of 100, and functions of it."""
+    """The dotted path of the value that is printed: without indices, factors of 100, and functions
+    of it.
+    """
     inner: nodes.Node | None
     match node:
         case nodes.Name():
@@ -126,7 +139,8 @@ def wrong_in_template(text: str) -> Iterator[str]:
             path = path_of(printer.node)
             wanted = direction_of(path)
             if wanted is None:
-                yield f"{path} | {printer.name}: of no known kind; add the name to a list at the top of this file"
+                unknown = "of no known kind; add the name to a list at the top of this file"
+                yield f"{path} | {printer.name}: {unknown}"
             elif wanted != told(printer):
                 yield f"{path} | {printer.name}: rounded {told(printer)}, expected {wanted}"
             if wanted != "nearest" and isinstance(printer.node, nodes.BinExpr):
@@ -145,7 +159,9 @@ def wrong_in_template(text: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", templates())
 def test_a_templates_numbers_are_rounded_by_their_kind(name: str) -> None:
-    """A number that is new in a template needs a row in one of the lists above: somebody says of what kind it is."""
+    """A number that is new in a template needs a row in one of the lists above: somebody says of
+    what kind it is.
+    """
     template("page.html.j2")  # its filters are those of every page
     assert list(wrong_in_template(templates()[name])) == []
 
@@ -213,7 +229,9 @@ def told_in_python(call: ast.Call, name: str) -> str:
 
 
 def wrong_in_python(source: str, module: str) -> Iterator[str]:
-    """Bounds that are rounded otherwise: measured numbers may be rounded away from a threshold, too."""
+    """Bounds that are rounded otherwise: measured numbers may be rounded away from a threshold,
+    too.
+    """
     for node in ast.walk(ast.parse(source)):
         if (
             isinstance(node, ast.Call)
@@ -235,7 +253,8 @@ def wrong_in_python(source: str, module: str) -> Iterator[str]:
         if wanted in ("down", "up") and how not in (wanted, "as told"):
             yield f"line {node.lineno}: {path} is rounded {how}, expected {wanted}"
         if isinstance(node, ast.Call) and how in ("down", "up") and rounds_before(node.args[0]):
-            yield f"line {node.lineno}: {ast.unparse(node.args[0])} is rounded by floating point first"
+            rounded = ast.unparse(node.args[0])
+            yield f"line {node.lineno}: {rounded} is rounded by floating point first"
 
 
 def rounds_before(node: ast.expr) -> bool:

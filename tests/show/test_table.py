@@ -15,7 +15,8 @@ def printed(width: int, **options: object) -> list[str]:
     out = io.StringIO()
     rows = [[f"row {n}", *(f"{n}.{k:04d}" for k in range(12))] for n in range(3)]
     header = ["what it is", *(f"a long name {k}" for k in range(12))]
-    Table("Title", header, rows, **options).print(Console(file=out, width=width))  # type: ignore[arg-type]
+    table = Table("Title", header, rows, **options)  # type: ignore[arg-type]
+    table.print(Console(file=out, width=width))
     return out.getvalue().splitlines()
 
 
