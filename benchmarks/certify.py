@@ -27,7 +27,7 @@ from quadlens.network.handmade import Recipe, build_mlp
 from quadlens.network.weights import Weights
 from quadlens.proofs.pairs.arcs import ArcsStrategy
 from quadlens.proofs.pairs.brute import Brute, brute_force_operations
-from quadlens.proofs.pairs.moments import Moments
+from quadlens.proofs.pairs.moments import MomentsStrategy
 from quadlens.proofs.pairs.proof import Proof, Strategy, attempt
 
 MODULI = (59, 113, 251, 499, 997, 2003)
@@ -138,9 +138,11 @@ def run_certify_bench(
         model = build_mlp(
             Recipe(p, best_keys(p, np.random.default_rng(seed)), d_mlp, noise=noise, seed=seed)
         )
-        strategies: dict[str, Strategy] = {"moments in float64": Moments(largest_integer_p=0)}
-        if p <= Moments().largest_integer_p:
-            strategies["moments in integers"] = Moments()
+        strategies: dict[str, Strategy] = {
+            "moments in float64": MomentsStrategy(largest_integer_p=0)
+        }
+        if p <= MomentsStrategy().largest_integer_p:
+            strategies["moments in integers"] = MomentsStrategy()
         if brute_force_operations(p, d_mlp) <= EXACT_LIMIT:
             strategies |= {"arcs": ArcsStrategy(), "brute": Brute()}
         seconds: dict[str, list[float]] = {name: [] for name in (*strategies, RIVAL)}

@@ -20,7 +20,7 @@ from typing import Any
 from quadlens_checker import sequences
 from quadlens_checker.reading import Rejected
 from quadlens_checker.sequence_verdict import statement
-from quadlens_checker.sequences import Prover
+from quadlens_checker.sequences import CellProver
 from quadlens_checker.verdict import verify
 
 REFUSALS = (
@@ -92,9 +92,9 @@ def main(certificate: Path, model: Path, number: int, seed: int = 0) -> None:
     """Count what becomes of the mutants."""
     honest, content = json.loads(certificate.read_bytes()), model.read_bytes()
     known: dict[Any, Any] = {}
-    prove = Prover.step
+    prove = CellProver.step
 
-    def step(self: Prover, number: int, hints: Any) -> Any:
+    def step(self: CellProver, number: int, hints: Any) -> Any:
         same = (
             self.margin == Fraction(honest["claims"]["margin"] or 0)
             and hints == honest["hints"]["steps"][number]
@@ -111,7 +111,7 @@ def main(certificate: Path, model: Path, number: int, seed: int = 0) -> None:
             known[number] = found
         return found
 
-    sequences.Prover.step = step  # type: ignore[method-assign]
+    sequences.CellProver.step = step  # type: ignore[method-assign]
     verify(copy.deepcopy(honest), content, no_clock)
     draw, fate = random.Random(seed), Counter[str]()
     for _ in range(number):

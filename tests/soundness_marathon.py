@@ -38,7 +38,7 @@ from quadlens.network.native import save, sha256
 from quadlens.network.weights import Weights
 from quadlens.proofs.pairs.arcs import ArcsStrategy
 from quadlens.proofs.pairs.certificate import Certificate, operation
-from quadlens.proofs.pairs.moments import Moments
+from quadlens.proofs.pairs.moments import MomentsStrategy
 from quadlens.proofs.pairs.moments_large import prove_large
 from quadlens.proofs.pairs.produce import STRATEGIES, Prover
 from quadlens.proofs.pairs.thin import Thin
@@ -76,7 +76,7 @@ def check_every_strategy(model: Weights) -> None:
     arcs = ArcsStrategy().prove(model)
     check_sound(arcs, truth)
     check_complete(arcs, truth)
-    check_sound(Moments().prove(model), truth)
+    check_sound(MomentsStrategy().prove(model), truth)
     if model.config.activation == "relu":
         check_sound(Thin().prove(model), truth)
         if not model.config.has_stream:

@@ -15,7 +15,7 @@ AT_ONCE = 16  # functions of which running sums are kept at a time
 
 
 @dataclass(frozen=True)
-class Bounds:
+class ScoreBounds:
     """What a strategy proves of the logits of every input.
 
     rows: for each input, a = 0 … p-1 and for each a all b, a score of each answer and a loss, all
@@ -148,7 +148,7 @@ def low_rank_scores(
         yield unpacked(sum(map(mul, h, functions), S_a[n // p] + S_b[n % p]), p, size), rho
 
 
-def by_arcs(model: Model, hints: Any, clock: Clock) -> Bounds:
+def by_arcs(model: Model, hints: Any, clock: Clock) -> ScoreBounds:
     """Every logit exactly, from the arcs."""
     keys(hints, ("clusters", "arcs"), "hints")
     p, model = model.p, in_order(with_relu(model), hints["clusters"])
@@ -158,4 +158,4 @@ def by_arcs(model: Model, hints: Any, clock: Clock) -> Bounds:
         [x + s + t for x, s, t in zip(row, model.S_a[n // p], model.S_b[n % p], strict=True)]
         for n, row in hidden
     )
-    return Bounds(((row, 0) for row in logits), model.shift)
+    return ScoreBounds(((row, 0) for row in logits), model.shift)

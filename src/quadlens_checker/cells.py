@@ -115,7 +115,7 @@ def leaves_of(task: Automaton, cell: Cell, entry: Any) -> Iterator[tuple[Cell, i
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class HeadView:
     """What a head sees from one position: the tokens of each letter after each state.
 
     tokens: for each letter the distinct tuples of tokens at its positions. index: number of the
@@ -131,7 +131,7 @@ class View:
     edges: list[list[list[tuple[int, int]]]]
 
     @classmethod
-    def of(cls, task: Automaton, seen: list[int]) -> "View":
+    def of(cls, task: Automaton, seen: list[int]) -> "HeadView":
         """Arrange the positions seen by the letters that they depend on."""
         view = cls([], [[] for _ in task.next], [], [], [], [])
         tables: list[list[Any]] = [[] for _ in task.next]
@@ -201,12 +201,12 @@ class Attention:
     The weights are those of all positions and tokens.
     """
 
-    view: View
+    view: HeadView
     weights: Terms
 
     @cached_property
     def sums(self) -> tuple[int, list[list[int]]]:
-        """Return the sums of the weights, as `View.sums` does."""
+        """Return the sums of the weights, as `HeadView.sums` does."""
         return self.view.sums(self.weights)
 
     def ratio(self, values: Mapping[int, Mapping[int, tuple[int, int]]], sign: int) -> "Ratio":
@@ -297,7 +297,7 @@ class Ratio:
             return True
         if tau > self.most:
             return False
-        paths = Paths(self, tau)
+        paths = LeastPaths(self, tau)
         return all(paths.least(cell) >= 0 for cell in cells)
 
     def of_word(self, task: Automaton, word: list[int]) -> int:
@@ -312,7 +312,7 @@ class Ratio:
 
 
 @dataclass(frozen=True, eq=False)
-class Paths:
+class LeastPaths:
     """Least sums of w (u - τ) over letters below and above a cell, for one τ.
 
     terms: sums of single letters by (letter, number of its tuple). below, above: least sums by

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from quadlens_checker import limits
 from quadlens_checker.automata import Automaton, Table
-from quadlens_checker.cells import Attention, Cell, Paths, Placed, Ratio, View
+from quadlens_checker.cells import Attention, Cell, HeadView, LeastPaths, Placed, Ratio
 from quadlens_checker.norms import Vector
 from quadlens_checker.reading import integers, require
 from quadlens_checker.sequence_tables import P, weight_error
@@ -34,7 +34,7 @@ def at_units(x: int, bits: int) -> int:
     return x << (U - bits) if bits <= U else -(-x >> (bits - U))
 
 
-class Plane(NamedTuple):
+class Hyperplane(NamedTuple):
     """A leaf's hints: slope g, ρ, two thresholds, the bin, and the words claimed.
 
     All but the words are over 2^bits.
@@ -48,7 +48,7 @@ class Plane(NamedTuple):
     words: tuple[int, int]
 
     @classmethod
-    def of(cls, leaf: Any, coordinates: int, heads: int, inputs: int) -> "Plane":
+    def of(cls, leaf: Any, coordinates: int, heads: int, inputs: int) -> "Hyperplane":
         """Read the hyperplane of a leaf, every number within its limit."""
         most = limits.LARGEST_HINT
         slope = integers(leaf["slope"], "slope", coordinates, -most, most)
@@ -73,11 +73,11 @@ class Head:
     values: list[dict[int, Vector]]
 
     @property
-    def view(self) -> View:
+    def view(self) -> HeadView:
         return self.attention.view
 
     @cached_property
-    def _ends(self) -> tuple[Paths, Paths]:
+    def _ends(self) -> tuple[LeastPaths, LeastPaths]:
         """Return the least sums of w, and of -w."""
         ends = []
         for sign in (1, -1):
@@ -85,7 +85,7 @@ class Head:
                 j: {v: sign * w - weight_error(w) for v, w in here.items()}
                 for j, here in self.attention.weights.items()
             }
-            ends.append(Paths(Ratio(self.attention, *self.view.sums(terms), 0), 0))
+            ends.append(LeastPaths(Ratio(self.attention, *self.view.sums(terms), 0), 0))
         return ends[0], ends[1]
 
     def denominators(self, cells: list[Placed]) -> tuple[int, int]:
@@ -98,7 +98,7 @@ class Head:
     ) -> list[tuple[int, list[list[int]]]]:
         """Return bounds over 2^U of w (g · u - ρ) / Ē, lower ones and then upper ones.
 
-        They are as `View.sums` adds them up.
+        They are as `HeadView.sums` adds them up.
 
         With x_low ≤ g · u - ρ ≤ x_high and |w - w̃| ≤ δ, w x is between w̃ x_low - δ |x_low| and w̃
         x_high + δ |x_high|.
@@ -123,7 +123,7 @@ class Head:
         return bounds
 
 
-class Spread:
+class BinHistogram:
     """A histogram of words by the sum of their bins outside a window.
 
     It is one integer for each state at the window's ends.
@@ -180,7 +180,7 @@ class Spread:
 def counted(
     task: Automaton,
     heads: list[Head],
-    plane: Plane,
+    plane: Hyperplane,
     box: list[tuple[int, int]],
     cells: list[Cell],
     bits: int,
@@ -242,7 +242,7 @@ def counted(
         for n in seen
     )
     bins = [[[x // width for x in row] for row in table] for table in tables[0]]
-    spread, right, wrong, total = Spread(task, bins, low, high), 0, 0, 0
+    spread, right, wrong, total = BinHistogram(task, bins, low, high), 0, 0, 0
     for cell in cells:
         window, words = list(constants), cell.words(task)
         for n, state, a in cell.path(task):

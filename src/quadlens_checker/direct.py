@@ -18,7 +18,7 @@ from typing import Any
 
 from quadlens_checker import limits
 from quadlens_checker.activations import enclosed
-from quadlens_checker.arcs import Bounds
+from quadlens_checker.arcs import ScoreBounds
 from quadlens_checker.collapse import (
     DEGREES,
     Model,
@@ -224,7 +224,7 @@ def upper_words(fields: int, count: int) -> list[int]:
     return [x - (half >> WORD) for x in words[1::2]]
 
 
-def by_brute_force(layers: Layers, hints: Any, clock: Clock) -> Bounds:
+def by_brute_force(layers: Layers, hints: Any, clock: Clock) -> ScoreBounds:
     """Every score by its definition."""
     keys(hints, (), "hints")
     size = field_size(layers.most, largest(layers.W_L), layers.d_mlp, plus=layers.most_skip)
@@ -233,10 +233,10 @@ def by_brute_force(layers: Layers, hints: Any, clock: Clock) -> Bounds:
         sum(map(mul, layer, columns)) + skip for layer, skip in ticking(layers.rows(size), clock)
     )
     bounds = ((unpacked(fields, layers.p, size), layers.loss) for fields in sums)
-    return Bounds(bounds, layers.shift)
+    return ScoreBounds(bounds, layers.shift)
 
 
-def by_moments(layers: Layers, hints: Any, clock: Clock) -> Bounds:
+def by_moments(layers: Layers, hints: Any, clock: Clock) -> ScoreBounds:
     """Return the scores Σ_f B[f,c] h_f + skip of a low-rank form of W_L (`LowRank`).
 
     h_f = Σ_i M[f,i] σ̄_i.
@@ -263,4 +263,4 @@ def by_moments(layers: Layers, hints: Any, clock: Clock) -> Bounds:
             lead = unpacked(sum(map(mul, h, functions)) + (skip << finer), p, size)
             yield lead, sum(map(mul, spread, map(abs, layer))) + (layers.loss << finer)
 
-    return Bounds(bounds(), layers.shift + finer)
+    return ScoreBounds(bounds(), layers.shift + finer)

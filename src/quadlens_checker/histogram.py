@@ -19,7 +19,7 @@ Level = list[dict[int, list[int]]]
 
 
 @dataclass(frozen=True, eq=False)
-class Words:
+class WordPaths:
     """Words as paths from one kind of states before the first letter."""
 
     start: int
@@ -72,7 +72,7 @@ class Words:
 
 def words(
     tables: list[Table], symbols: list[Table], start: int, ends: frozenset[int] | None
-) -> Words:
+) -> WordPaths:
     """Return the words over these letters from a state to one of `ends`, or to any.
 
     `tables` and `symbols` are by [state][letter]: the state after it, and its symbol.
@@ -103,4 +103,4 @@ def words(
         kinds = before
         levels.append(level)
     require(start in kinds, "a cell that no word reaches")
-    return Words(kinds[start], levels[::-1])
+    return WordPaths(kinds[start], levels[::-1])

@@ -16,11 +16,11 @@ from operator import sub
 from typing import Any
 
 from quadlens_checker import limits
-from quadlens_checker.cells import Cell, View
-from quadlens_checker.histogram import Words, words
+from quadlens_checker.cells import Cell, HeadView
+from quadlens_checker.histogram import WordPaths, words
 from quadlens_checker.norms import Vector
 from quadlens_checker.reading import integers, keys, require, ticking
-from quadlens_checker.sequence_tables import Linear, P, Tables, at_bits, weight_error
+from quadlens_checker.sequence_tables import LinearMap, P, SequenceTables, at_bits, weight_error
 
 Terms = list[list[int]]  # by letter and symbol
 Rival = tuple[int, int, int]
@@ -30,13 +30,13 @@ Rival = tuple[int, int, int]
 class Logits:
     """What each token at each position writes into the logits, and the words of cells."""
 
-    tables: Tables
-    paths: dict[Any, Words] = field(default_factory=dict)
+    tables: SequenceTables
+    paths: dict[Any, WordPaths] = field(default_factory=dict)
 
     @cached_property
     def written(self) -> list[dict[int, Vector]]:
         """Return the logits L without what the query's own stream writes, over 2^P."""
-        out = Linear.of(self.tables.network.tensors["W_U"])
+        out = LinearMap.of(self.tables.network.tensors["W_U"])
         return [
             {v: out(row) for v, row in here.items()}
             for here in ticking(self.tables.written[0], self.tables.clock)
@@ -50,9 +50,9 @@ class Logits:
         network = self.tables.network
         bias, shift = network.tensors["b_O"]
         stream = map(int.__add__, self.tables.streams[query][token], at_bits(bias[0], shift, P))
-        return Linear.of(network.tensors["W_U"], network.tensors["b_U"])((list(stream), 3))
+        return LinearMap.of(network.tensors["W_U"], network.tensors["b_U"])((list(stream), 3))
 
-    def words(self, view: View, query: int, cell: Cell, states: frozenset[int]) -> Words:
+    def words(self, view: HeadView, query: int, cell: Cell, states: frozenset[int]) -> WordPaths:
         """Return the words that pass one of these states and the letters of a cell.
 
         Symbols are those seen from the query's position.
@@ -68,7 +68,7 @@ class Logits:
         before, behind = self.paths[below], self.paths[above]
         fixed = [[{0: [n]}] for n in view.symbols(task, cell)]
         fixed[-1] = [{behind.start: fixed[-1][0][0]}]
-        return Words(before.start, before.levels + fixed + behind.levels)
+        return WordPaths(before.start, before.levels + fixed + behind.levels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class Leads:
     """
 
     logits: Logits
-    view: View
+    view: HeadView
     query: int
     own: int
     margin: int  # over 2^P, rounded up

@@ -5,7 +5,7 @@ from operator import mul
 from typing import Any, NamedTuple
 
 from quadlens_checker import limits
-from quadlens_checker.arcs import Bounds, in_order, low_rank_scores, read_plan
+from quadlens_checker.arcs import ScoreBounds, in_order, low_rank_scores, read_plan
 from quadlens_checker.collapse import Model, with_relu
 from quadlens_checker.matrices import Rows
 from quadlens_checker.reading import Clock, integers, keys, require, ticking
@@ -65,7 +65,7 @@ def read_low_rank(hints: Any, W_L: Rows, shift_w: int, clock: Clock) -> LowRank:
     return LowRank(B, M, finer, spread, exact)
 
 
-def by_moments(model: Model, hints: Any, clock: Clock) -> Bounds:
+def by_moments(model: Model, hints: Any, clock: Clock) -> ScoreBounds:
     """Return every logit, up to what does not depend on c.
 
     Σ_i M[f,i] ReLU(pre_i) comes by running sums over arcs.
@@ -80,7 +80,7 @@ def by_moments(model: Model, hints: Any, clock: Clock) -> Bounds:
         (every_logit(model, *divmod(n, p)), 0) if n in form.exact else bound
         for n, bound in enumerate(low_rank_scores(model, form.B, form.M, form.spread, plan, clock))
     )
-    return Bounds(bounds, model.shift)
+    return ScoreBounds(bounds, model.shift)
 
 
 def every_logit(model: Model, a: int, b: int) -> list[int]:

@@ -21,7 +21,7 @@ P = TABLE_BITS
 
 
 @dataclass(frozen=True)
-class Linear:
+class LinearMap:
     """The map x ↦ x W + b.
 
     Columns of W and entries of b are over powers of two; `size` bounds every Σ_i |W[i,j]|.
@@ -34,7 +34,7 @@ class Linear:
     size: int
 
     @classmethod
-    def of(cls, W: Matrix, b: Matrix | None = None) -> "Linear":
+    def of(cls, W: Matrix, b: Matrix | None = None) -> "LinearMap":
         """W and one row b, or none."""
         columns = transposed(W)[0]
         (bias, *_), shift = b or ([[0] * len(columns)], 0)
@@ -76,7 +76,7 @@ def normed(norm: Norm | None, x: Vector, w: Matrix | None, b: Matrix | None) -> 
 
 
 @dataclass(frozen=True)
-class Tables:
+class SequenceTables:
     """Keys, queries and coordinates of values, by token, for each position.
 
     Positions go up to the last one asked.
@@ -124,7 +124,7 @@ class Tables:
     def projected(self, kind: str, head: int) -> list[dict[int, Vector]]:
         """Queries (Q) or keys (K) of a head, normalised and rotated."""
         network, d = self.network, self.network["d_model"]
-        linear = Linear.of(
+        linear = LinearMap.of(
             rows(network.tensors[f"W_{kind}"], head * d, head * d + d),
             rows(network.tensors[f"b_{kind}"], head, head + 1),
         )
@@ -168,11 +168,11 @@ class Tables:
         network, d, v = self.network, self.network["d_model"], self.network["d_value"]
         by_head = []
         for h in range(network["n_heads"]):
-            V = Linear.of(
+            V = LinearMap.of(
                 rows(network.tensors["W_V"], h * d, h * d + d),
                 rows(network.tensors["b_V"], h, h + 1),
             )
-            out = Linear.of(rows(network.tensors["W_O"], h * v, h * v + v))
+            out = LinearMap.of(rows(network.tensors["W_O"], h * v, h * v + v))
             by_head.append(
                 [
                     {t: out(V(x)) for t, x in here.items()}
@@ -186,7 +186,7 @@ class Tables:
         """The coordinates of each head, position and token."""
         by_head = []
         for basis, here in zip(self.basis, self.written, strict=True):
-            linear = Linear.of(transposed((basis, self.basis_bits))) if basis else None
+            linear = LinearMap.of(transposed((basis, self.basis_bits))) if basis else None
             by_head.append(
                 [{v: linear(x) if linear else ([], 0) for v, x in at.items()} for at in here]
             )
@@ -203,7 +203,7 @@ class Tables:
         for basis, values, coordinates in zip(
             self.basis, self.written, self.coordinates, strict=True
         ):
-            back = Linear.of((basis, self.basis_bits)) if basis else None
+            back = LinearMap.of((basis, self.basis_bits)) if basis else None
             low, high = [], []
             for here, there in zip(values, coordinates, strict=True):
                 for v, (m, e) in here.items():
@@ -260,7 +260,7 @@ class Tables:
 
 
 def weight_error(w: int) -> int:
-    """Bound |w - w̃| for a w̃ of `Tables.weights`.
+    """Bound |w - w̃| for a w̃ of `SequenceTables.weights`.
 
     Its relative errors are below 2^-78, and it is rounded down once.
     """

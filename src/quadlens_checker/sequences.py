@@ -12,13 +12,13 @@ from functools import cached_property
 from typing import Any
 
 from quadlens_checker import counting, limits
-from quadlens_checker.cells import Attention, Cell, Ratio, View, cells_of, leaves_of
+from quadlens_checker.cells import Attention, Cell, HeadView, Ratio, cells_of, leaves_of
 from quadlens_checker.curves import Q
 from quadlens_checker.linear import Leads, Logits, linear, rivals
 from quadlens_checker.reading import Clock, integers, keys, require, ticking
 from quadlens_checker.sequence_file import Network
-from quadlens_checker.sequence_tables import P, Tables
-from quadlens_checker.tail import Box, Parts, Side, Tail, proved, undecided
+from quadlens_checker.sequence_tables import P, SequenceTables
+from quadlens_checker.tail import Box, HalfSpace, ReadDirections, Tail, proved, undecided
 from quadlens_checker.union import in_some
 
 U = limits.COORDINATE_BITS
@@ -40,10 +40,10 @@ class Seen:
     Each head and coordinate has a ratio in both directions.
     """
 
-    prover: "Prover"
+    prover: "CellProver"
     query: int
     own: int
-    views: list[View]
+    views: list[HeadView]
     attentions: dict[int, Attention] = field(default_factory=dict)
     ratios: dict[tuple[int, int, int], Ratio] = field(default_factory=dict)
 
@@ -96,19 +96,19 @@ class Seen:
 
 
 @dataclass(frozen=True, eq=False)
-class Prover:
+class CellProver:
     """Proves leaves of a network, by a basis of its heads' outputs, with the margin claimed.
 
     The margin is 0 where none is claimed.
     """
 
-    parts: Parts
+    parts: ReadDirections
     margin: Fraction
     bits: int
     clock: Clock
 
     @property
-    def tables(self) -> Tables:
+    def tables(self) -> SequenceTables:
         return self.parts.tables
 
     @cached_property
@@ -120,10 +120,12 @@ class Prover:
     def network(self) -> Network:
         return self.parts.network
 
-    def views(self, query: int) -> list[View]:
+    def views(self, query: int) -> list[HeadView]:
         """Return what each head sees from a position."""
         network = self.network
-        return [View.of(network.task, network.seen(h, query)) for h in range(network["n_heads"])]
+        return [
+            HeadView.of(network.task, network.seen(h, query)) for h in range(network["n_heads"])
+        ]
 
     def step(self, number: int, hints: Any) -> tuple[int, int, list[Cell]]:
         """Prove all leaves of a step; return its wrong words' bounds and its wrong cells.
@@ -224,7 +226,7 @@ class Prover:
         return None if any(low > high for low, high in box) else box
 
     def decided(
-        self, seen: Seen, box: Box, right: frozenset[int], good: bool, side: Side | None
+        self, seen: Seen, box: Box, right: frozenset[int], good: bool, side: HalfSpace | None
     ) -> bool:
         """Say whether all points of a box are right by the margin, or wrong.
 
@@ -239,10 +241,10 @@ class Prover:
         The counts are words wrong at least, and words not proved right at most.
         """
         task, right = self.network.task, self.network.task.answers[leaf["answer"]]
-        plane = counting.Plane.of(leaf, len(box), len(seen.views), task.inputs)
+        plane = counting.Hyperplane.of(leaf, len(box), len(seen.views), task.inputs)
         ends = ((True, plane.right, 1), (False, plane.wrong, -1))
         if not all(
-            self.decided(seen, box, right, good, Side(plane.slope, end, self.bits, sign))
+            self.decided(seen, box, right, good, HalfSpace(plane.slope, end, self.bits, sign))
             for good, end, sign in ends
         ):
             return None
@@ -293,7 +295,7 @@ class Prover:
         )
 
 
-def shape(network: Network, margin: Fraction, hints: Any, clock: Clock) -> Prover:
+def shape(network: Network, margin: Fraction, hints: Any, clock: Clock) -> CellProver:
     """Return the prover of a certificate's leaves.
 
     Its hints and the network's weights are within every limit.
@@ -314,13 +316,15 @@ def shape(network: Network, margin: Fraction, hints: Any, clock: Clock) -> Prove
     )
     for query, head in ((query, h) for query, _, _ in task.steps for h in range(len(heads))):
         network.seen(head, query)
-    prover = Prover(Parts(Tables(network, basis, bits, clock)), margin, bits, clock)
+    prover = CellProver(
+        ReadDirections(SequenceTables(network, basis, bits, clock)), margin, bits, clock
+    )
     for number, step in enumerate(steps):
         check_shape(prover, number, step)
     return prover
 
 
-def check_shape(prover: Prover, number: int, hints: Any) -> None:
+def check_shape(prover: CellProver, number: int, hints: Any) -> None:
     """Require that a step's leaves, and what proves them, are within their limits."""
     network, query = prover.network, prover.network.task.steps[number][0]
     heads, size = range(network["n_heads"]), network["d_vocab_out"]
@@ -350,7 +354,7 @@ def check_shape(prover: Prover, number: int, hints: Any) -> None:
         prover.parts.check()
         prover.parts.at(query, own)
         if leaf["kind"] == "counted":
-            counting.Plane.of(leaf, coordinates, len(heads), network.task.inputs)
+            counting.Hyperplane.of(leaf, coordinates, len(heads), network.task.inputs)
         require(
             isinstance(leaf["box"], list) and len(leaf["box"]) == coordinates,
             "a box of another dimension",
@@ -359,7 +363,7 @@ def check_shape(prover: Prover, number: int, hints: Any) -> None:
             integers(ends, "box", 2, -limits.LARGEST_HINT, limits.LARGEST_HINT)
 
 
-def by_cells(prover: Prover, hints: Any, is_wrong: bool) -> Counts:
+def by_cells(prover: CellProver, hints: Any, is_wrong: bool) -> Counts:
     """Prove every leaf of every step, and count the words.
 
     An input is known to be wrong where there is a counterexample.

@@ -17,7 +17,7 @@ from typing import Any
 
 from quadlens_checker import limits
 from quadlens_checker.activations import enclosed
-from quadlens_checker.arcs import Bounds
+from quadlens_checker.arcs import ScoreBounds
 from quadlens_checker.exponential import LARGEST, exponential
 from quadlens_checker.gates import share_error, shares
 from quadlens_checker.matrices import Matrix, Rows, field_size, matrix, packed, to_bits, unpacked
@@ -34,7 +34,7 @@ def biggest(x: Sequence[int]) -> int:
 
 
 @dataclass(frozen=True)
-class Linear:
+class LinearLayer:
     """The map x W + b: W over 2^F and b over 2^(2F), each the nearest.
 
     `column` is no less than any Σ_i |W_ij|, over 2^F.
@@ -67,12 +67,12 @@ class Linear:
         return [v >> F for v in unpacked(fields, len(self.b), size)], lost
 
 
-def linear(W: Matrix, b: Matrix | None) -> Linear:
+def linear(W: Matrix, b: Matrix | None) -> LinearLayer:
     """A linear layer; without a bias b is 0."""
     rows = to_bits(W, F)
     bias = [0] * len(rows[0]) if b is None else to_bits(b, 2 * F)[0]
     column = max(sum(map(abs, column)) for column in zip(*rows, strict=True)) + len(rows)
-    return Linear(rows, bias, column, max(map(biggest, rows)))
+    return LinearLayer(rows, bias, column, max(map(biggest, rows)))
 
 
 def plus(x: Vector, y: Vector) -> Vector:
@@ -98,7 +98,7 @@ APPLIED: dict[
 
 
 @dataclass(frozen=True)
-class Normed:
+class NormLayer:
     """A norm with its weight and bias, over 2^F, each the nearest."""
 
     norm: Norm
@@ -122,14 +122,14 @@ class Block:
     W_V is of all heads at once.
     """
 
-    before_attention: Normed | None
-    Q: Linear | None
-    K: Linear | None
-    V: Linear
-    out: Linear
-    before_mlp: Normed | None
-    into: Linear
-    write: Linear
+    before_attention: NormLayer | None
+    Q: LinearLayer | None
+    K: LinearLayer | None
+    V: LinearLayer
+    out: LinearLayer
+    before_mlp: NormLayer | None
+    into: LinearLayer
+    write: LinearLayer
 
 
 @dataclass(frozen=True)
@@ -143,9 +143,9 @@ class Stack:
     config: Config
     tokens: list[list[Vector]]
     blocks: list[Block]
-    hidden: list[tuple[str | None, Normed | None, Linear]]
-    before_last: Normed | None
-    last: Linear
+    hidden: list[tuple[str | None, NormLayer | None, LinearLayer]]
+    before_last: NormLayer | None
+    last: LinearLayer
     float32_error: Fraction | None = None
 
     @property
@@ -245,25 +245,25 @@ def read_stack(config: Config, tensors: Tensors, hints: Any, clock: Clock) -> St
     def of(name: str, width: int | None = None) -> Matrix:
         return matrix(*tensors[name], None, width)
 
-    def layer(W: str, b: str, width: int | None = None) -> Linear:
+    def layer(W: str, b: str, width: int | None = None) -> LinearLayer:
         return linear(of(W, width), of(b, width))
 
-    def heads(name: str) -> Linear:
+    def heads(name: str) -> LinearLayer:
         W, b = of(name.replace("?", "W")), of(name.replace("?", "b"))
         rows = [[x for i in range(h) for x in W[0][i * d + row]] for row in range(d)]
         return linear((rows, W[1]), ([[x for row in b[0] for x in row]], b[1]))
 
-    def norm(kind: Norm | None, name: str, dot: str) -> Normed | None:
+    def norm(kind: Norm | None, name: str, dot: str) -> NormLayer | None:
         if kind is None:
             return None
-        return Normed(kind, *(to_bits(of(f"{name}{dot}{part}"), F)[0] for part in "wb"))
+        return NormLayer(kind, *(to_bits(of(f"{name}{dot}{part}"), F)[0] for part in "wb"))
 
     def vectors(x: Matrix, bias: Matrix | None = None) -> list[Vector]:
         more = [0] * len(x[0][0]) if bias is None else to_bits(bias, F)[0]
         return [(list(map(int.__add__, row, more)), 1) for row in to_bits(x, F)]
 
     if config.architecture == "mlp":
-        hidden: list[tuple[str | None, Normed | None, Linear]] = []
+        hidden: list[tuple[str | None, NormLayer | None, LinearLayer]] = []
         norms = [*(wide.norm for wide in config.hidden[1:]), config.norms["mlp"]]
         for number, (before, kind) in enumerate(zip(config.hidden, norms, strict=False), 1):
             at = f"mlp.{number}."
@@ -309,7 +309,7 @@ def stack_work(config: Config) -> int:
     return config.p**2 * (config.n_layers * layer + between + max(d, m) * config.p) // 10
 
 
-def by_stack(stack: Stack, hints: Any, clock: Clock) -> Bounds:
+def by_stack(stack: Stack, hints: Any, clock: Clock) -> ScoreBounds:
     """Every score of every input; two of them are off by at most twice the error."""
     keys(hints, (), "hints")
 
@@ -318,4 +318,4 @@ def by_stack(stack: Stack, hints: Any, clock: Clock) -> Bounds:
             scores, error = stack.logits(*divmod(n, stack.p))
             yield scores, 2 * error
 
-    return Bounds(every_score(), F)
+    return ScoreBounds(every_score(), F)

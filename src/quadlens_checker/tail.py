@@ -17,7 +17,7 @@ from quadlens_checker.curves import Line, Q, activation, inverse_root
 from quadlens_checker.matrices import Rows, largest
 from quadlens_checker.reading import Clock, require
 from quadlens_checker.sequence_file import Network
-from quadlens_checker.sequence_tables import P, Tables, at_bits
+from quadlens_checker.sequence_tables import P, SequenceTables, at_bits
 
 OF_TAIL = (
     *("b_O", "ln2_w", "ln2_b", "W_in", "b_in", "W_gate", "b_gate", "W_out", "b_out"),
@@ -26,7 +26,7 @@ OF_TAIL = (
 Box = list[tuple[int, int]]  # of each coordinate: centre and radius, over 2^Q
 
 
-class Form(NamedTuple):
+class AffineForm(NamedTuple):
     """c + Σ_k a_k ε_k ± e."""
 
     c: int
@@ -38,27 +38,27 @@ class Form(NamedTuple):
         """No value is further from c."""
         return sum(map(abs, self.a)) + self.e
 
-    def line(self, line: Line) -> "Form":
+    def line(self, line: Line) -> "AffineForm":
         """A curve of this form, by α (x - p) + v ± δ on its range."""
         slope, p, v, delta = line
         a = [slope * x >> Q for x in self.a]
-        return Form(
+        return AffineForm(
             (slope * (self.c - p) >> Q) + v, a, (abs(slope) * self.e >> Q) + delta + len(a) + 2
         )
 
-    def times(self, other: "Form") -> "Form":
+    def times(self, other: "AffineForm") -> "AffineForm":
         """(c + x)(d + y) = c d + c y + d x + x y, and |x y| is at most the product of the radii."""
         (c, a, e), (d, b, f) = self, other
         products = [(c * y + d * x) >> Q for x, y in zip(a, b, strict=True)]
         error = (abs(c) * f + abs(d) * e + self.radius * other.radius >> Q) + len(a) + 2
-        return Form(c * d >> Q, products, error)
+        return AffineForm(c * d >> Q, products, error)
 
-    def plus(self, constant: int) -> "Form":
+    def plus(self, constant: int) -> "AffineForm":
         """A constant more, itself rounded by less than 2."""
-        return Form(self.c + constant, self.a, self.e + 2)
+        return AffineForm(self.c + constant, self.a, self.e + 2)
 
 
-def mean_square(forms: list[Form], n: int, eps: int) -> tuple[Form, int, int]:
+def mean_square(forms: list[AffineForm], n: int, eps: int) -> tuple[AffineForm, int, int]:
     """Return the mean of squares plus eps, with its range.
 
     (c + x)² = c² + 2 c x + x², 0 ≤ x² ≤ r², r the radius. The squares are added up, over n.
@@ -71,7 +71,7 @@ def mean_square(forms: list[Form], n: int, eps: int) -> tuple[Form, int, int]:
         for column in zip(*(x.a for x in forms), strict=True)
     ]
     e = (2 * sum(abs(x.c) * x.e for x in forms) + half) // (n << Q) + len(a) + 3
-    square = Form(c, a, e)
+    square = AffineForm(c, a, e)
     least = (
         sum(max(abs(x.c) - r, 0) ** 2 for x, r in zip(forms, radii, strict=True)) // (n << Q) + eps
     )
@@ -85,7 +85,7 @@ class Direction(NamedTuple):
     Attention and MLP write into it, over 2^Q.
 
     basis: B_k · v; neurons: W_out · v and its sizes; bias: b_out · v; rest: Σ_i |v_i| rest_i, the
-    radius of `Tables.rest`, and `Parts.slack`.
+    radius of `SequenceTables.rest`, and `ReadDirections.slack`.
     """
 
     v: list[int]
@@ -96,14 +96,14 @@ class Direction(NamedTuple):
     rest: int
 
 
-class Ends(NamedTuple):
+class CentredBox(NamedTuple):
     """A box: the centres and the radii of its coordinates, over 2^Q."""
 
     centres: list[int]
     radii: list[int]
 
     @classmethod
-    def of(cls, box: Box) -> "Ends":
+    def of(cls, box: Box) -> "CentredBox":
         return cls([centre for centre, _ in box], [radius for _, radius in box])
 
 
@@ -127,21 +127,23 @@ class Tail:
     base: the stream there, and the middle of what no coordinate has, over 2^P.
     """
 
-    parts: "Parts"
+    parts: "ReadDirections"
     base: list[int]
     places: dict[int, int] = field(
         default_factory=dict
     )  # base · v over 2^Q by the direction's identity
 
-    def read(self, direction: Direction, ends: "Ends") -> Form:
+    def read(self, direction: Direction, ends: "CentredBox") -> AffineForm:
         """The product x · v for the stream x before the MLP."""
         key = id(direction)
         if key not in self.places:
             self.places[key] = sum(map(mul, self.base, direction.v)) >> (2 * P - Q)
         c = self.places[key] + (sum(map(mul, direction.basis, ends.centres)) >> Q)
-        return Form(c, [n >> Q for n in map(mul, direction.basis, ends.radii)], direction.rest)
+        return AffineForm(
+            c, [n >> Q for n in map(mul, direction.basis, ends.radii)], direction.rest
+        )
 
-    def neurons(self, ends: "Ends") -> list[Form]:
+    def neurons(self, ends: "CentredBox") -> list[AffineForm]:
         """Return each neuron's output."""
         parts, network = self.parts, self.parts.network
         scale = (
@@ -150,11 +152,11 @@ class Tail:
             else None
         )
 
-        def into(name: str) -> list[Form]:
+        def into(name: str) -> list[AffineForm]:
             forms = [(self.read(v, ends), bias) for v, bias in parts.into[name]]
             return [(x.times(scale) if scale else x).plus(bias) for x, bias in forms]
 
-        def active(x: Form) -> Form:
+        def active(x: AffineForm) -> AffineForm:
             radius = x.radius
             return x.line(activation(network.activation, x.c - radius, x.c + radius))
 
@@ -162,7 +164,7 @@ class Tail:
             return [active(x) for x in into("in")]
         return [active(x).times(y) for x, y in zip(into("gate"), into("in"), strict=True)]
 
-    def scale(self, place: str, forms: list[Form]) -> Form:
+    def scale(self, place: str, forms: list[AffineForm]) -> AffineForm:
         """1/√(mean square + eps)."""
         norm = self.parts.network.norms[place]
         over, eps = (norm.over(len(forms)), norm.eps_at(Q)) if norm else (len(forms), 0)
@@ -173,7 +175,7 @@ class Tail:
 
 
 @dataclass(frozen=True, eq=False)
-class Pieces:
+class TailOnBox:
     """A tail on one box: its neurons and its final norm's factor.
 
     Every difference of logits follows from these.
@@ -183,9 +185,9 @@ class Pieces:
     box: Box
 
     @cached_property
-    def ends(self) -> Ends:
+    def ends(self) -> CentredBox:
         """The box by centres and radii."""
-        return Ends.of(self.box)
+        return CentredBox.of(self.box)
 
     @cached_property
     def written(self) -> Written | None:
@@ -197,7 +199,7 @@ class Pieces:
         size = sum(abs(x.c) + x.radius for x in hidden)
         return Written([x.c for x in hidden], coefficients, [x.e for x in hidden], size)
 
-    def after(self, direction: Direction) -> Form:
+    def after(self, direction: Direction) -> AffineForm:
         """The product x · v for the stream x after the MLP."""
         form, written = self.tail.read(direction, self.ends), self.written
         if written is None:
@@ -209,18 +211,18 @@ class Pieces:
             for x, column in zip(form.a, written.coefficients, strict=True)
         ]
         lost = sum(map(mul, direction.sizes, written.errors)) + 2 * written.size
-        return Form(c, a, form.e + (lost >> Q) + len(a) + 3)
+        return AffineForm(c, a, form.e + (lost >> Q) + len(a) + 3)
 
     @cached_property
-    def factor(self) -> Form | None:
+    def factor(self) -> AffineForm | None:
         """Return the factor of the final norm; None without a norm."""
         if self.tail.parts.network.norms["final"] is None:
             return None
         return self.tail.scale("final", [self.after(v) for v in self.tail.parts.axes["final"]])
 
     def lead(
-        self, token: int, other: int, plane: Form | None = None, floor: int | None = None
-    ) -> tuple[int, Form]:
+        self, token: int, other: int, plane: AffineForm | None = None, floor: int | None = None
+    ) -> tuple[int, AffineForm]:
         """No more than logit(token) - logit(other) on the whole box, and the form it comes from.
 
         Or, where that is more, no more than the same less a plane. The product with the final
@@ -236,23 +238,23 @@ class Pieces:
             form = form.times(scale)
             low = max(natural, form.c - form.radius)
         if plane is not None:
-            form = Form(form.c - plane.c, list(map(sub, form.a, plane.a)), form.e + plane.e)
+            form = AffineForm(form.c - plane.c, list(map(sub, form.a, plane.a)), form.e + plane.e)
             low = max(low, form.c - form.radius)
         return low + bias - 1, form
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class ReadDirections:
     """The directions that norms, neurons and logits read, and the basis attention writes in.
 
     Directions are over 2^P. Weights of the tail are below 2^24 and known to one unit, so that a
     direction, a difference of weights times another and less its mean, is known to 2^27 units in
-    each entry: 2^-133. Widths are below 2^12, and streams, reach and the radius of `Tables.rest`
-    below 2^40: then x · v is off by less than 2^-81, and so are the rest's share of it, W_out · v,
-    B · v and constants.
+    each entry: 2^-133. Widths are below 2^12, and streams, reach and the radius of
+    `SequenceTables.rest` below 2^40: then x · v is off by less than 2^-81, and so are the rest's
+    share of it, W_out · v, B · v and constants.
     """
 
-    tables: Tables
+    tables: SequenceTables
     known: dict[tuple[int, int], tuple[Direction, int]] = field(default_factory=dict)
 
     @property
@@ -381,7 +383,7 @@ class Parts:
         return self.known[token, other]
 
 
-class Side(NamedTuple):
+class HalfSpace(NamedTuple):
     """The points with sign · (Σ_k g_k r_k - end) ≥ 0; g and end are over 2^bits."""
 
     slope: list[int]
@@ -389,7 +391,7 @@ class Side(NamedTuple):
     bits: int
     sign: int
 
-    def on(self, box: Box) -> Form:
+    def on(self, box: Box) -> AffineForm:
         """Return the form of sign · (Σ_k g_k r_k - end) on a box.
 
         Every entry is rounded down, by less than one.
@@ -398,7 +400,9 @@ class Side(NamedTuple):
         c = (sum(x * c for x, (c, _) in zip(g, box, strict=True)) >> bits) - (
             self.sign * self.end << Q >> bits
         )
-        return Form(c, [x * r >> bits for x, (_, r) in zip(g, box, strict=True)], len(box) + 2)
+        return AffineForm(
+            c, [x * r >> bits for x, (_, r) in zip(g, box, strict=True)], len(box) + 2
+        )
 
 
 def proved(
@@ -407,7 +411,7 @@ def proved(
     right: frozenset[int],
     margin: int | None,
     clock: Clock,
-    side: Side | None = None,
+    side: HalfSpace | None = None,
 ) -> bool:
     """Say whether one right token leads all others by `margin` on all of a box.
 
@@ -446,7 +450,12 @@ def proved(
 
 
 def undecided(
-    tail: Tail, box: Box, first: list[int], second: list[int], floor: int, plane: Form | None = None
+    tail: Tail,
+    box: Box,
+    first: list[int],
+    second: list[int],
+    floor: int,
+    plane: AffineForm | None = None,
 ) -> int | None:
     """Return None where one of the first tokens leads all of the second by `floor`.
 
@@ -455,9 +464,9 @@ def undecided(
     With a plane f only points with f ≥ 0 matter, and a lead of f + floor on the whole box is
     enough.
     """
-    best: tuple[int, Form] | None = None
+    best: tuple[int, AffineForm] | None = None
     try:
-        pieces = Pieces(tail, box)
+        pieces = TailOnBox(tail, box)
         for token in first:
             leads = (pieces.lead(token, other, plane, floor) for other in second)
             least, form = min(leads, key=lambda lead: lead[0])

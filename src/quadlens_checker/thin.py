@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from quadlens_checker import limits
-from quadlens_checker.arcs import Bounds, in_order, low_rank_scores, read_plan
+from quadlens_checker.arcs import ScoreBounds, in_order, low_rank_scores, read_plan
 from quadlens_checker.collapse import (
     Model,
     Weights,
@@ -202,7 +202,7 @@ def cut_down(config: Config, tensors: Tensors, hints: Any, clock: Clock) -> Thin
     )  # fmt: skip
 
 
-def by_thin(model: Model, hints: Any, clock: Clock) -> Bounds:
+def by_thin(model: Model, hints: Any, clock: Clock) -> ScoreBounds:
     """Return the scores of `by_moments` with Ũ and HᵀB, and what they leave out.
 
     That is ρ and all that the directions leave out.
@@ -214,4 +214,4 @@ def by_thin(model: Model, hints: Any, clock: Clock) -> Bounds:
     scores = low_rank_scores(model, model.basis, weights, residual, plan, clock)
     lost = (int(x * (1 << model.shift)) for row in model.loss for x in row)
     bounds = ((lead, rho + x) for (lead, rho), x in zip(scores, lost, strict=True))
-    return Bounds(bounds, model.shift)
+    return ScoreBounds(bounds, model.shift)

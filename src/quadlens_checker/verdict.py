@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from quadlens_checker import limits
-from quadlens_checker.arcs import Bounds, by_arcs
+from quadlens_checker.arcs import ScoreBounds, by_arcs
 from quadlens_checker.collapse import Model, collapse
 from quadlens_checker.direct import Layers, by_brute_force, read_layers
 from quadlens_checker.direct import by_moments as by_direct_moments
@@ -35,7 +35,7 @@ AnyModel = Model | Layers | Stack
 Reader = Callable[
     [Config, Tensors, Any, Clock], Any
 ]  # config, tensors and hints → the model a proof is about
-Prover = Callable[[Any, Any, Clock], Bounds]
+Prover = Callable[[Any, Any, Clock], ScoreBounds]
 STRATEGIES: Mapping[str, tuple[Reader, Prover]] = {
     "arcs": (collapse, by_arcs),
     "brute": (read_layers, by_brute_force),
@@ -339,7 +339,7 @@ def check_claims(
 
 def check_inputs(
     answers: Table,
-    bounds: Bounds,
+    bounds: ScoreBounds,
     claimed: Fraction,
     left_out: set[tuple[int, ...]],
     witnesses: list[list[int]],

@@ -21,10 +21,10 @@ from quadlens.proofs.sequences import expand, forward
 from quadlens_checker.cells import Cell, cells_of
 from quadlens_checker.model_file import read_tensors
 from quadlens_checker.sequence_file import Network, read_network
-from quadlens_checker.sequence_tables import P, Tables
+from quadlens_checker.sequence_tables import P, SequenceTables
 from quadlens_checker.sequence_verdict import statement
-from quadlens_checker.sequences import Prover, Seen
-from quadlens_checker.tail import Parts
+from quadlens_checker.sequences import CellProver, Seen
+from quadlens_checker.tail import ReadDirections
 from sequences_truth import Truth
 from small_sequences import random_config, random_network
 
@@ -125,7 +125,7 @@ def true_margins(weights: Weights, network: Network) -> list[dict[tuple[int, ...
     return found
 
 
-def reached(prover: Prover, query: int, word: tuple[int, ...]) -> list[float]:
+def reached(prover: CellProver, query: int, word: tuple[int, ...]) -> list[float]:
     """The coordinates of one word in float64, from the checker's tables."""
     network, tables = prover.network, prover.tables
     tokens, found = network.task.tokens(list(word)), list[float]()
@@ -139,7 +139,7 @@ def reached(prover: Prover, query: int, word: tuple[int, ...]) -> list[float]:
     return found
 
 
-def step_hints(prover: Prover, number: int) -> dict[str, Any]:
+def step_hints(prover: CellProver, number: int) -> dict[str, Any]:
     """Leaves, one per cell, and cells of a step."""
     task, step = prover.network.task, prover.network.task.steps[number]
     query, letter, right = step
@@ -190,8 +190,11 @@ def certificate_of(weights: Weights, margins: list[dict[tuple[int, ...], Any]]) 
     )
     margin: Fraction | None = Fraction(least / 2).limit_denominator(10**12) or Fraction(1, 10**12)
     basis = basis_of(weights)
-    prover = Prover(
-        Parts(Tables(network, basis, BITS, no_clock)), margin or Fraction(0), BITS, no_clock
+    prover = CellProver(
+        ReadDirections(SequenceTables(network, basis, BITS, no_clock)),
+        margin or Fraction(0),
+        BITS,
+        no_clock,
     )
     steps = [step_hints(prover, number) for number in range(len(network.task.steps))]
     bad = [

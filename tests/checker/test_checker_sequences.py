@@ -37,9 +37,9 @@ from quadlens_checker.automata import read_automaton
 from quadlens_checker.cells import Envelope
 from quadlens_checker.curves import Q, activation, inverse_root
 from quadlens_checker.reading import Rejected
-from quadlens_checker.sequence_tables import P, Tables, weight_error
+from quadlens_checker.sequence_tables import P, SequenceTables, weight_error
 from quadlens_checker.sequence_verdict import statement
-from quadlens_checker.tail import Parts, Pieces, Undecided
+from quadlens_checker.tail import ReadDirections, TailOnBox, Undecided
 from quadlens_checker.verdict import check_here, verify
 from sequences_truth import Truth, activated
 from small_sequences import PARITY, addition_task, random_config, random_network
@@ -148,7 +148,7 @@ def test_lines_are_as_close_as_they_say() -> None:
             assert abs(truth - (arb(slope) * (place - p) / unit + v) / unit) <= arb(delta) / unit
 
 
-def drawn_box(parts: Parts, draw: random.Random) -> list[tuple[int, int]]:
+def drawn_box(parts: ReadDirections, draw: random.Random) -> list[tuple[int, int]]:
     """A box of any size within reach."""
     size, box = 2.0 ** draw.choice([-40, -10, -3, -1, 0]), []
     for most in parts.reach:
@@ -167,8 +167,8 @@ def test_tables_and_tails_enclose_the_truth(seed: int) -> None:
     network, truth, basis = network_of(weights), Truth(weights), basis_of(weights)
     if seed % 5 == 0:  # a basis that spans too little: what is left is enclosed all the same
         basis = [rows[:-1] for rows in basis]
-    tables = Tables(network, basis, BITS, no_clock)
-    parts, unit = Parts(tables), arb(2) ** P
+    tables = SequenceTables(network, basis, BITS, no_clock)
+    parts, unit = ReadDirections(tables), arb(2) ** P
     query = network.task.steps[seed % 3][0]
     own = draw.choice(tables.tokens[query])
     for head in range(network["n_heads"]):
@@ -194,7 +194,7 @@ def test_tables_and_tails_enclose_the_truth(seed: int) -> None:
     for _ in range(2):
         box = drawn_box(parts, draw)
         try:
-            pieces = Pieces(tail, box)
+            pieces = TailOnBox(tail, box)
             first, second = draw.sample(range(network["d_vocab_out"]), 2)
             low = pieces.lead(first, second)[0]
             assert pieces.lead(first, second, floor=-(1 << 200))[0] <= low

@@ -33,7 +33,7 @@ from quadlens.proofs.pairs.brute import Brute, brute_force_operations
 from quadlens.proofs.pairs.direct import MomentHints
 from quadlens.proofs.pairs.float32 import UNIT_ROUNDOFFS, bound_float32, magnitude, roundings
 from quadlens.proofs.pairs.low_rank import LowRank
-from quadlens.proofs.pairs.moments import Moments, moments_operations, score_margins
+from quadlens.proofs.pairs.moments import MomentsStrategy, moments_operations, score_margins
 from quadlens.proofs.pairs.moments_large import moments_large_operations, prove_large
 from quadlens.proofs.pairs.operations import collapse_operations
 from quadlens.proofs.pairs.plan import ArcPlan, group_by_frequency
@@ -88,7 +88,7 @@ def test_arcs_say_exactly_what_is_true(model: Weights) -> None:
 @examples(80)
 @given(small_models)
 def test_moments_never_claim_more_than_is_true(model: Weights) -> None:
-    proof, truth = Moments().prove(model), true_margins(model)
+    proof, truth = MomentsStrategy().prove(model), true_margins(model)
     check_sound(proof, truth)
     if proof.complete:
         assert int(proof.certified.sum()) == sum(margin > 0 for row in truth for margin in row)
@@ -153,7 +153,7 @@ def test_one_wrong_input_is_found_and_named_and_the_others_are_proved(
     largest_integer_p: int,
 ) -> None:
     model = plant_error(build_mlp(Recipe(31, (3, 7, 11, 13), 200, noise=0.002)), 5, 20)
-    truth, proof = true_margins(model), Moments(largest_integer_p).prove(model)
+    truth, proof = true_margins(model), MomentsStrategy(largest_integer_p).prove(model)
     check_sound(proof, truth)
     assert proof.uncertified == ((5, 20),)
     assert proof.witnesses == ((5, 20, 26),)
@@ -203,7 +203,11 @@ def test_auto_takes_the_cheap_proof_unless_it_is_to_be_checked() -> None:
     """Past integer moments' largest p: float64 moments to know, arcs for a certificate."""
     model = build_mlp(Recipe(31, (3, 7, 11, 13), 200, noise=0.001))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Moments, "__init__", partialmethod(Moments.__init__, largest_integer_p=0))
+        patch.setattr(
+            MomentsStrategy,
+            "__init__",
+            partialmethod(MomentsStrategy.__init__, largest_integer_p=0),
+        )
         known, saved = certify(model, "auto"), certify(model, "auto", checkable=True)
     assert (known.proof.strategy, known.verdict, known.checkable) == ("moments", "CERTIFIED", False)
     assert (saved.proof.strategy, saved.verdict, saved.checkable) == ("arcs", "CERTIFIED", True)
@@ -218,11 +222,15 @@ def test_auto_goes_on_with_arcs_where_float64_leaves_an_input_open() -> None:
     model = wrong.replace(W_out=lifted)
     truth = true_margins(model)
     assert 0 < truth[5][20] < 2**-20
-    left = Moments(largest_integer_p=0).prove(model)
+    left = MomentsStrategy(largest_integer_p=0).prove(model)
     check_sound(left, truth)
     assert (left.uncertified, left.complete) == (((5, 20),), False)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Moments, "__init__", partialmethod(Moments.__init__, largest_integer_p=0))
+        patch.setattr(
+            MomentsStrategy,
+            "__init__",
+            partialmethod(MomentsStrategy.__init__, largest_integer_p=0),
+        )
         decided = certify(model, "auto")
     assert (decided.proof.strategy, decided.verdict) == ("arcs", "CERTIFIED")
 
@@ -243,7 +251,7 @@ def test_large_models_take_the_float64_path() -> None:
 def test_moments_of_full_rank_are_as_good_as_exact(model: Weights) -> None:
     """A look-up table has no low rank: at full rank only the hints' rounding is lost."""
     right = sum(margin > Fraction(1, 10**5) for row in true_margins(model) for margin in row)
-    assert int(Moments().prove(model).certified.sum()) >= right
+    assert int(MomentsStrategy().prove(model).certified.sum()) >= right
 
 
 @examples(60)

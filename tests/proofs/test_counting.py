@@ -19,7 +19,7 @@ from quadlens.proofs.sequences.tables import Network
 from quadlens.proofs.sequences.union import Fixed, in_union
 from quadlens_checker import limits
 from quadlens_checker.cells import cells_of
-from quadlens_checker.counting import Spread
+from quadlens_checker.counting import BinHistogram
 from quadlens_checker.reading import Rejected
 from quadlens_checker.sequence_verdict import statement
 from quadlens_checker.union import in_some
@@ -205,8 +205,10 @@ def test_words_are_spread_over_bins_as_they_are() -> None:
                 (bins[n][trace[:, n], words[:, n]] for n in free),
                 np.zeros(len(words), dtype=np.int64),
             )
-            one = counting.Spread(task, {n: bins[n].astype(float) for n in free}, first, last, 16)
-            other = Spread(
+            one = counting.BinHistogram(
+                task, {n: bins[n].astype(float) for n in free}, first, last, 16
+            )
+            other = BinHistogram(
                 network_of(weights).task, [table.tolist() for table in bins], first, last
             )
             at = rng.integers(len(words), size=8)

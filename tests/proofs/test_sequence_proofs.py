@@ -19,7 +19,7 @@ from quadlens.network.native import to_bytes
 from quadlens.network.sequence import Automaton, Fed, SequenceConfig, Step, TaskSpec
 from quadlens.network.sequence_forward import after_attention
 from quadlens.proofs.sequences import decide
-from quadlens.proofs.sequences.attack import Found
+from quadlens.proofs.sequences.attack import FoundWord
 from quadlens.proofs.sequences.certificate import certify_sequence
 from quadlens.proofs.sequences.interval import Interval
 from quadlens.proofs.sequences.sigma import LARGEST, series, sigma
@@ -128,7 +128,7 @@ def test_a_plane_shows_right_what_no_box_does(monkeypatch: pytest.MonkeyPatch) -
 def test_hard_cells_are_attacked_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """The smallest margin lies in a cell whose centre looks well."""
     monkeypatch.setattr(
-        decide.StepProof, "attacks", lambda step: iter([Found(0.9, 0, (0, 0, 0, 0))])
+        decide.StepProof, "attacks", lambda step: iter([FoundWord(0.9, 0, (0, 0, 0, 0))])
     )
     certificate = certify_sequence(in_a_triangle(4, 10))
     assert certificate.worst.margin == pytest.approx(1 / 5)

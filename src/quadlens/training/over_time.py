@@ -38,7 +38,7 @@ from quadlens.network.tables import FloatTables
 from quadlens.network.weights import Weights
 from quadlens.proofs.pairs.brute import brute_force_cost
 from quadlens.proofs.pairs.low_rank import LowRank, arcs_spectrum, low_rank
-from quadlens.proofs.pairs.moments import SMALLEST_CAP, Moments
+from quadlens.proofs.pairs.moments import SMALLEST_CAP, MomentsStrategy
 from quadlens.proofs.pairs.of_study import made_proofs
 from quadlens.proofs.pairs.proof import attempt
 from quadlens.training.machines import start_of
@@ -390,7 +390,7 @@ def _proof(study: Study) -> dict[str, Any] | None:
     nothing = {"certified_share": 0.0, "rank": None, "operations": None, "cost_share": None}
     if _hopeless(layer_of(study)):
         return nothing
-    proof = attempt(Moments(), study.once(study_anatomy))
+    proof = attempt(MomentsStrategy(), study.once(study_anatomy))
     if not proof.certified.any():
         return nothing
     basis = None if proof.hints is None else proof.hints.to_json().get("basis")

@@ -26,7 +26,7 @@ from quadlens.proofs.pairs.margins import ExactAnswers, MarginTally
 from quadlens.proofs.pairs.plan import (
     ArcHints,
     ArcPlan,
-    Group,
+    NeuronGroup,
     correction_sizes,
     group_by_frequency,
     group_by_signs,
@@ -101,7 +101,7 @@ class ArcsStrategy:
         return answers.proof(name, ArcHints(groups, plan), cost)
 
 
-def neuron_groups(anatomy: Anatomy) -> tuple[Group, ...]:
+def neuron_groups(anatomy: Anatomy) -> tuple[NeuronGroup, ...]:
     """Order the neurons so that the active ones form few arcs.
 
     The order is by frequency, or by signs where there are no frequencies.

@@ -115,7 +115,7 @@ class MomentHints:
         }
 
 
-class Margins:
+class InputMargins:
     """The margin of every input, and what else is known of it.
 
     Attributes:
@@ -207,7 +207,7 @@ def prove_brute(name: str, anatomy: Anatomy) -> Proof:
     ops = direct_operations(anatomy.config, None, shared=layer.shared)
     n = layer.task.n
     # An input that is not reached has margin 0: nothing is claimed of it.
-    inputs = Margins(np.zeros((n, n)), np.zeros((n, n), dtype=np.int64))
+    inputs = InputMargins(np.zeros((n, n)), np.zeros((n, n), dtype=np.int64))
     for a in range(n):
         if is_over():
             break
@@ -365,7 +365,7 @@ def _margins(
     M: Float[np.ndarray, "m d_mlp"],
     spread: Float[np.ndarray, " d_mlp"],
     floor: float,
-) -> Margins:
+) -> InputMargins:
     """Return the scores' margins of all inputs, one a at a time.
 
     They come by R and M less ρ, and by W_L where that is below the floor.
@@ -373,7 +373,7 @@ def _margins(
     Once more than a quarter of all inputs are below it, no more are settled.
     """
     n = layer.task.n
-    inputs = Margins(np.empty((n, n)), np.empty((n, n), dtype=np.int64))
+    inputs = InputMargins(np.empty((n, n)), np.empty((n, n), dtype=np.int64))
     for a in range(n):
         begin(f"rows {a + 1}/{n}")
         hidden, skip = layer.hidden(a), layer.skip(a)
@@ -389,7 +389,7 @@ def _margins(
 def claimed(
     name: str,
     layer: FloatLayer,
-    inputs: Margins,
+    inputs: InputMargins,
     loss: float,
     hints: Hints | None,
     operations: int,
@@ -488,7 +488,7 @@ class Claims:
 
 
 def _reason(
-    inputs: Margins,
+    inputs: InputMargins,
     certified: Bool[np.ndarray, "n n"],
     wrong: Bool[np.ndarray, "n n"],
     layer: FloatLayer,

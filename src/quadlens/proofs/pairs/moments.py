@@ -51,7 +51,7 @@ from quadlens.proofs.pairs.moments_large import prove_large
 from quadlens.proofs.pairs.plan import (
     ArcHints,
     ArcPlan,
-    Group,
+    NeuronGroup,
     correction_sizes,
     hidden_sums,
     order_of,
@@ -103,7 +103,7 @@ def settling_operations(p: int, d_mlp: int) -> int:
 
 
 @dataclass(frozen=True)
-class Moments:
+class MomentsStrategy:
     """The strategy `moments`: its margin is within ρ of the true one.
 
     Its cost beyond signs does not grow with p · d_mlp · p.
@@ -140,7 +140,9 @@ class Moments:
             best = proof if proof.certified.sum() > best.certified.sum() else best
         return settle(best, exact) if 0 < (~best.certified).sum() <= exact.p else best
 
-    def _attempt(self, exact: IntegerModel, groups: tuple[Group, ...], form: LowRank) -> Proof:
+    def _attempt(
+        self, exact: IntegerModel, groups: tuple[NeuronGroup, ...], form: LowRank
+    ) -> Proof:
         """The theorem with one low-rank form."""
         begin(f"moments of rank {form.rank}")
         p = exact.p

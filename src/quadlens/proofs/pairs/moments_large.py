@@ -43,7 +43,13 @@ from jaxtyping import Float, Int
 
 from quadlens.analysis.spectrum.cluster import NeuronSpectra
 from quadlens.network.tables import FloatTables
-from quadlens.proofs.pairs.direct import SMALLEST_SLACK, Margins, brute_loss, claimed, spread_left
+from quadlens.proofs.pairs.direct import (
+    SMALLEST_SLACK,
+    InputMargins,
+    brute_loss,
+    claimed,
+    spread_left,
+)
 from quadlens.proofs.pairs.enclosed import TRIGONOMETRY, UNIT, circle
 from quadlens.proofs.pairs.float_layer import FloatLayer, layer_of_floats
 from quadlens.proofs.pairs.plan import (
@@ -89,7 +95,7 @@ def moments_large_operations(
 
 
 @dataclass(frozen=True, eq=False)
-class Tables:
+class MomentTables:
     """The functions, their weights and their running sums.
 
     Attributes:
@@ -149,7 +155,7 @@ def prove_large(strategy: str, collapsed: FloatTables, spectra: NeuronSpectra) -
     lost = max(bound_rounding(tables, groups, collapsed.d_mlp), brute_loss(layer))
     lead, delta = group_margins(tables, groups)
     apart = np.subtract.outer(np.arange(p), np.arange(p)) % p
-    inputs = Margins(
+    inputs = InputMargins(
         (lead - groups.rho)[apart], (layer.task.answers + delta[apart]) % p, float(groups.rho.max())
     )
     left = np.flatnonzero(lead - groups.rho <= max(SMALLEST_SLACK, 4 * lost))
@@ -178,7 +184,7 @@ def loud_frequencies(collapsed: FloatTables, spectra: NeuronSpectra) -> Int[np.n
 
 def build_tables(
     layer: FloatLayer, order: Int[np.ndarray, " d_mlp"], keys: Int[np.ndarray, " K"]
-) -> Tables:
+) -> MomentTables:
     """Return the weights M, the range r of the remainder, and all running sums.
 
     Its own rounding is added to r.
@@ -192,7 +198,7 @@ def build_tables(
     U_a, U_b = layer.U_a[:, order], layer.U_b[:, order]
     P_a, P_b = running_sums(U_a, weights), running_sums(U_b, weights)
     sizes = np.abs(weights) @ (np.abs(U_a).max(axis=0) + np.abs(U_b).max(axis=0)) * SECOND_ORDER
-    return Tables(cos, sin, weights, P_a, P_b, sizes)
+    return MomentTables(cos, sin, weights, P_a, P_b, sizes)
 
 
 def running_sums(
@@ -210,7 +216,7 @@ def running_sums(
 
 
 def turn_and_group(
-    tables: Tables, U_a: Float[np.ndarray, "p d_mlp"], U_b: Float[np.ndarray, "p d_mlp"]
+    tables: MomentTables, U_a: Float[np.ndarray, "p d_mlp"], U_b: Float[np.ndarray, "p d_mlp"]
 ) -> Groups:
     """Sum all blocks of tokens a, on a few threads; their order does not matter.
 
@@ -229,7 +235,7 @@ def turn_and_group(
 
 
 def block(
-    tables: Tables,
+    tables: MomentTables,
     U_a: Float[np.ndarray, "p d_mlp"],
     U_b: Float[np.ndarray, "p d_mlp"],
     signs: Signs,
@@ -261,7 +267,7 @@ def block(
 
 
 def all_sums(
-    tables: Tables, start: int, plan: ArcPlan, sizes: Float[np.ndarray, " wrong"]
+    tables: MomentTables, start: int, plan: ArcPlan, sizes: Float[np.ndarray, " wrong"]
 ) -> Float[np.ndarray, "inputs functions"]:
     """`plan.hidden_sums` for all functions at once, for the tokens a from `start` on.
 
@@ -298,7 +304,7 @@ def _sparse_times(
 
 
 def group_margins(
-    tables: Tables, groups: Groups
+    tables: MomentTables, groups: Groups
 ) -> tuple[Float[np.ndarray, " p"], Int[np.ndarray, " p"]]:
     """Return each group's smallest margin bound over δ ≠ 0, and that δ.
 
@@ -308,7 +314,7 @@ def group_margins(
     return np.ascontiguousarray(leads.min(axis=1)), leads.argmin(axis=1) + 1
 
 
-def bound_rounding(tables: Tables, groups: Groups, d_mlp: int) -> float:
+def bound_rounding(tables: MomentTables, groups: Groups, d_mlp: int) -> float:
     """Bound what rounding takes from a margin: in h, ρ, the turn and the last sum."""
     K, E, Q = len(tables.cos), groups.ends, groups.wrong
     if E * d_mlp >= LARGEST_SUM:

@@ -296,7 +296,7 @@ def correction_sizes(
 
 @short
 @dataclass(frozen=True, eq=False)
-class Group:
+class NeuronGroup:
     """Neurons that read the same frequency, in order of their input phase φ.
 
     Attributes:
@@ -308,7 +308,7 @@ class Group:
     neurons: Int[np.ndarray, " n"]
 
 
-def group_by_signs(pre: Float[np.ndarray, "inputs d_mlp"]) -> tuple[Group, ...]:
+def group_by_signs(pre: Float[np.ndarray, "inputs d_mlp"]) -> tuple[NeuronGroup, ...]:
     """Chain all neurons by the likeness of their signs, as one group.
 
     It is for a model without frequencies.
@@ -319,10 +319,10 @@ def group_by_signs(pre: Float[np.ndarray, "inputs d_mlp"]) -> tuple[Group, ...]:
     for _ in range(1, len(left)):
         left[chain[-1]] = False
         chain.append(int(np.argmax(np.where(left, alike[chain[-1]], -np.inf))))
-    return (Group(1, np.array(chain)),)
+    return (NeuronGroup(1, np.array(chain)),)
 
 
-def group_by_frequency(spectrum: AmplitudePhase) -> tuple[Group, ...]:
+def group_by_frequency(spectrum: AmplitudePhase) -> tuple[NeuronGroup, ...]:
     """Put every neuron in one group, by the frequency of its input.
 
     That alone decides when it is active.
@@ -335,11 +335,11 @@ def group_by_frequency(spectrum: AmplitudePhase) -> tuple[Group, ...]:
     groups = []
     for k in np.unique(k_in):
         members = np.flatnonzero(k_in == k)
-        groups.append(Group(int(k), members[np.argsort(phi[members], kind="stable")]))
+        groups.append(NeuronGroup(int(k), members[np.argsort(phi[members], kind="stable")]))
     return tuple(groups)
 
 
-def order_of(groups: tuple[Group, ...]) -> Int[np.ndarray, " d_mlp"]:
+def order_of(groups: tuple[NeuronGroup, ...]) -> Int[np.ndarray, " d_mlp"]:
     """The neurons of all groups, one group after the other."""
     return np.concatenate([group.neurons for group in groups])
 
@@ -354,7 +354,7 @@ class ArcHints:
         plan: Predicted arcs of every input; the checker finds the mispredicted neurons itself.
     """
 
-    groups: tuple[Group, ...]
+    groups: tuple[NeuronGroup, ...]
     plan: ArcPlan
 
     @property

@@ -24,7 +24,7 @@ from quadlens.proofs.pairs.checker_limits import model_obstacle
 from quadlens.proofs.pairs.deep import prove_deep
 from quadlens.proofs.pairs.direct import MomentHints
 from quadlens.proofs.pairs.float32 import Float32Bound, bound_float32
-from quadlens.proofs.pairs.moments import Moments
+from quadlens.proofs.pairs.moments import MomentsStrategy
 from quadlens.proofs.pairs.operations import collapse_operations
 from quadlens.proofs.pairs.proof import (
     Mark,
@@ -65,7 +65,7 @@ class Auto:
         config = anatomy.config
         if not has_arcs(config):
             return self._without_arcs(anatomy)
-        proof = attempt(Moments(), anatomy)
+        proof = attempt(MomentsStrategy(), anatomy)
         if proof.verdict != "CERTIFIED" and not proof.complete:
             arcs = ArcsStrategy().prove(anatomy)
             cheaper = arcs.operations <= brute_force_operations(config.p, config.d_mlp)
@@ -86,14 +86,14 @@ class Auto:
         """
         if is_exact(anatomy.config):
             return Brute().prove(anatomy)
-        proof = attempt(Moments(), anatomy)
+        proof = attempt(MomentsStrategy(), anatomy)
         cheaper = proof.operations < brute_force_cost(anatomy.config)
         return proof if proof.complete and cheaper else Brute().prove(anatomy)
 
 
 STRATEGIES: dict[str, Strategy] = {
     strategy.facts.name: strategy
-    for strategy in (Brute(), ArcsStrategy(), Moments(), Thin(), Auto())
+    for strategy in (Brute(), ArcsStrategy(), MomentsStrategy(), Thin(), Auto())
 }
 
 

@@ -64,7 +64,7 @@ from quadlens.proofs.pairs.margins import MarginTally, least_at, not_proved
 from quadlens.proofs.pairs.plan import (
     ArcHints,
     ArcPlan,
-    Group,
+    NeuronGroup,
     Signs,
     correction_sizes,
     hidden_sums,
@@ -259,7 +259,7 @@ class Thin:
         self,
         model: Weights,
         streams: Streams,
-        groups: tuple[Group, ...],
+        groups: tuple[NeuronGroup, ...],
         r: int,
         r_out: int,
         leads: Float[np.ndarray, "p p"] | None,
@@ -334,7 +334,7 @@ class Thin:
 
 
 def writing_directions(
-    model: Weights, groups: tuple[Group, ...], r_out: int
+    model: Weights, groups: tuple[NeuronGroup, ...], r_out: int
 ) -> tuple[Dyadic, tuple[int, ...]]:
     """Return P', turned into planes of H's largest frequencies, and these; hints."""
     W_U, cyclic = model.W_U[:, : model.config.p].astype(np.float64), model.config.task.cyclic

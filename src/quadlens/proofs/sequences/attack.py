@@ -22,7 +22,7 @@ TRUTH_BITS = 200
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class FoundWord:
     """A word and its margin at a step.
 
     Attributes:
@@ -65,13 +65,13 @@ def attack(
     cells: Cells,
     at: int,
     start: Float[np.ndarray, " k"],
-) -> Found:
+) -> FoundWord:
     """Return the word of a cell with the smallest margin that descent from `start` finds."""
     task, own, heads = network.task, cells.own, network.heads
     stream = tables.stream.middle[own]
     N = [table.middle[own] for table in tables.N]
     E = [table.middle[own] for table in tables.E]
-    point, best = start, Found(np.inf, step, ())
+    point, best = start, FoundWord(np.inf, step, ())
     for _ in range(ROUNDS):
         gradient = margin_gradient(network, stream, point, int(cells.answer[at]))
         costs = [
@@ -80,7 +80,7 @@ def attack(
         word = shortest_word(
             task, costs, cells.first, [(int(cells.state[at]), tuple(cells.letters[at].tolist()))]
         )
-        descended = Found(word_margin(network, word, step), step, tuple(word[0].tolist()))
+        descended = FoundWord(word_margin(network, word, step), step, tuple(word[0].tolist()))
         if best.word and descended.margin >= best.margin:
             break
         best, states = descended, task.trace(word)[0]

@@ -109,7 +109,7 @@ def places_of(task: SequenceTask, step: int) -> tuple[int, ...]:
     return (task.states[first], *task.alphabets[first:last])
 
 
-class Reached(NamedTuple):
+class ReachedCells(NamedTuple):
     """Every cell of a step that a word passes, one row each.
 
     Attributes:
@@ -144,7 +144,7 @@ def check_window(task: SequenceTask, step: int) -> None:
         )
 
 
-def reached(task: SequenceTask, step: int) -> Reached:
+def reached(task: SequenceTask, step: int) -> ReachedCells:
     """List the cells of a step that some word passes, in canonical order.
 
     Raises:
@@ -167,7 +167,7 @@ def reached(task: SequenceTask, step: int) -> Reached:
 
     fed = task.positions[query]
     own = np.full(len(place), fed) if isinstance(fed, int) else at(*fed)
-    return Reached(place, np.stack(states, axis=1), letters, own, at(asked, right))
+    return ReachedCells(place, np.stack(states, axis=1), letters, own, at(asked, right))
 
 
 def all_cells(

@@ -20,10 +20,10 @@ from quadlens.network.sequence import TaskSpec
 from quadlens.network.sequence_forward import forward
 from quadlens.network.weights import Weights
 from quadlens.proofs.long_work import TIME_LIMIT, is_over, tell
-from quadlens.proofs.sequences.attack import Found, true_margin
+from quadlens.proofs.sequences.attack import FoundWord, true_margin
 from quadlens.proofs.sequences.counting import all_right, count_open
 from quadlens.proofs.sequences.decide import LEAST_AIM, NOTHING_WRONG, Aim, StepProof
-from quadlens.proofs.sequences.leaves import COUNTED, GRAIN, OPEN, RIGHT, Group
+from quadlens.proofs.sequences.leaves import COUNTED, GRAIN, OPEN, RIGHT, CellGroup
 from quadlens.proofs.sequences.linear import LINEAR, LinearStep, is_linear
 from quadlens.proofs.sequences.tables import HINT_BITS, Network
 from quadlens.proofs.sequences.tail import Tail
@@ -56,7 +56,7 @@ class SequenceCertificate(Displayed):
     network: Network
     model_sha256: str
     steps: tuple[StepProof | LinearStep, ...]
-    worst: Found
+    worst: FoundWord
     seconds: float
     stopped: bool = False
 
@@ -358,7 +358,7 @@ def _integers(numbers: Iterable[float]) -> list[int]:
     return [int(number / GRAIN) for number in numbers]
 
 
-def _entries(group: Group, first: int, last: int) -> list[Any]:
+def _entries(group: CellGroup, first: int, last: int) -> list[Any]:
     entries: list[Any] = group.leaf[first:last].tolist()
     for i, (side, child, start, stop) in group.children.items():
         if first <= i < last:
@@ -433,7 +433,7 @@ def _decided(network: Network, digest: str, progress: Callable[[str], None]) -> 
     return SequenceCertificate(network, digest, steps, aim.worst, seconds, is_over())
 
 
-def _first_words(steps: Sequence[StepProof | LinearStep]) -> Iterator[Found]:
+def _first_words(steps: Sequence[StepProof | LinearStep]) -> Iterator[FoundWord]:
     """Yield each step's first attacked words: at least one, then none once the time is over."""
     for step in steps:
         for word in step.attacks():

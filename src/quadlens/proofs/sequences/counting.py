@@ -34,9 +34,9 @@ from quadlens.proofs.sequences.leaves import (
     GRAIN,
     OPEN,
     WRONG,
-    Group,
+    CellGroup,
+    Hyperplane,
     Leaf,
-    Plane,
     bisect,
     halves,
 )
@@ -59,7 +59,7 @@ ALONG, ROUNDS, MOST_PIECES, SHARP, ROOM = 32, 12, 192, 0.002, 0.001
 
 
 @dataclass(eq=False)
-class Some:
+class CellSet:
     """Cells of one group with one right answer, to be decided together.
 
     `slope` is the hyperplane's slope of a larger set that these cells are part of. It is None where
@@ -67,7 +67,7 @@ class Some:
     """
 
     step: StepProof
-    group: Group
+    group: CellGroup
     members: Int[np.ndarray, " n"]
     slope: tuple[float, ...] | None = None
 
@@ -94,7 +94,7 @@ class Some:
         return sum(n * words for n, words in ways) * task.words_from[cells.last]
 
 
-class Counter:
+class WordCounter:
     """Counts the right and the wrong words of one step by hyperplanes."""
 
     def __init__(self, step: StepProof) -> None:
@@ -102,7 +102,7 @@ class Counter:
         self.bits = -(-(self.task.inputs.bit_length() + 1) // 8) * 8
         self._ranges: dict[tuple[int, int, int], Any] = {}
 
-    def denominators(self, some: Some) -> Float[np.ndarray, "2 h"]:
+    def denominators(self, some: CellSet) -> Float[np.ndarray, "2 h"]:
         """Return bounds of each head's denominator Σ_j w_j over all words of the cells."""
         cells, step = some.cells, self.step
         key = (cells.own, cells.first, cells.last)
@@ -125,7 +125,7 @@ class Counter:
                 least_sums[place, head] = (sums - 2.0**-40 * np.abs(sums)).min()
         return np.stack([least_sums[0], -least_sums[1]])
 
-    def words(self, some: Some, plane: Plane) -> tuple[int, int]:
+    def words(self, some: CellSet, plane: Hyperplane) -> tuple[int, int]:
         """Count words by a hyperplane: (wrong at least, not proved right at most)."""
         step, cells, heads = self.step, some.cells, self.step.network.heads
         slope, at = np.array(plane.slope), np.array(plane.at)
@@ -181,9 +181,11 @@ class Counter:
             sum(np.ptp(bins) for bins in side.values()) >= MAX_BINS - 1 for side in (low, high)
         ):
             return 0, some.words
-        spread_low = Spread(self.task, low, cells.first, cells.last, self.bits)
+        spread_low = BinHistogram(self.task, low, cells.first, cells.last, self.bits)
         spread_high = (
-            spread_low if same else Spread(self.task, high, cells.first, cells.last, self.bits)
+            spread_low
+            if same
+            else BinHistogram(self.task, high, cells.first, cells.last, self.bits)
         )
         good, bad, ways = 0, 0, self.task.words_from[cells.last]
         ends = (
@@ -199,7 +201,7 @@ class Counter:
         return bad, some.words - good
 
     def _reach(
-        self, some: Some, slope: Float[np.ndarray, " k"], at: Float[np.ndarray, " h"]
+        self, some: CellSet, slope: Float[np.ndarray, " k"], at: Float[np.ndarray, " h"]
     ) -> Float[np.ndarray, " h"]:
         """Bound |g_h · r_h - ρ_h| from above over the box, for each head h."""
         ends = np.stack([slope * some.box.lo, slope * some.box.hi])
@@ -210,7 +212,7 @@ class Counter:
         return np.maximum(np.abs(low), np.abs(high)) * (1 + 2.0**-40)
 
 
-class Spread:
+class BinHistogram:
     """A histogram of words by the sum of their free letters' bins.
 
     It keeps one integer per state, with `bits` bits per bin.
@@ -272,7 +274,7 @@ class Spread:
         return sums[min(max(least - self.offset, 0), self.bins)]
 
 
-def planes(some: list[Some], target: float) -> list[Plane]:
+def fit_planes(some: list[CellSet], target: float) -> list[Hyperplane]:
     """Fit one hyperplane to each set of cells of one step, without counting words."""
     step = some[0].step
     network = step.network
@@ -297,7 +299,7 @@ def planes(some: list[Some], target: float) -> list[Plane]:
         )
         ends = np.ceil(right[i] / GRAIN) * GRAIN + GRAIN, np.floor(wrong[i] / GRAIN) * GRAIN - GRAIN
         fitted.append(
-            Plane(
+            Hyperplane(
                 tuple(slope[i].tolist()),
                 tuple(at.tolist()),
                 float(ends[0]),
@@ -309,7 +311,7 @@ def planes(some: list[Some], target: float) -> list[Plane]:
     return fitted
 
 
-def _crossing(some: Some) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
+def _crossing(some: CellSet) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
     """Find a point of the box near which the margin is 0, and the margin's gradient there.
 
     The search goes along the gradient from the box's centre.
@@ -404,8 +406,8 @@ def count_open(steps: Sequence[StepProof], target: float) -> None:
 
     Every open cell gets a leaf with a hyperplane and its counts, or stays open.
     """
-    counters = {id(step): Counter(step) for step in steps}
-    tie, heap = numbers(), list[tuple[int, int, Some, Plane | None]]()
+    counters = {id(step): WordCounter(step) for step in steps}
+    tie, heap = numbers(), list[tuple[int, int, CellSet, Hyperplane | None]]()
     todo = [subset for step in steps for subset in _open(step)]
     tried, gap, least = 0, 0, sum(step.counted()[0] for step in steps)
     while todo:
@@ -442,19 +444,21 @@ def count_open(steps: Sequence[StepProof], target: float) -> None:
         step.drop_unused()
 
 
-def all_right(step: StepProof, group: Group, hard: list[int], target: float) -> list[int]:
+def all_right(step: StepProof, group: CellGroup, hard: list[int], target: float) -> list[int]:
     """Give leaves to the cells whose words a hyperplane proves right; return the others."""
     if not len(step.network.heads):  # no coordinate, no plane
         return hard
-    counter, left = Counter(step), list[int]()
+    counter, left = WordCounter(step), list[int]()
     answers = group.cells.answer[hard]
-    queue = [Some(step, group, np.array(hard)[answers == answer]) for answer in np.unique(answers)]
+    queue = [
+        CellSet(step, group, np.array(hard)[answers == answer]) for answer in np.unique(answers)
+    ]
     while queue:
         some = queue.pop()
         if is_over():
             left += some.members.tolist()
             continue
-        (plane,) = planes([some], target)
+        (plane,) = fit_planes([some], target)
         counted = _with_counts(counter, some, plane)
         if counted is not None and counted.words == (0, 0):
             _leaf(some, counted, target)
@@ -465,17 +469,17 @@ def all_right(step: StepProof, group: Group, hard: list[int], target: float) -> 
     return sorted(left)
 
 
-def _open(step: StepProof) -> list[Some]:
+def _open(step: StepProof) -> list[CellSet]:
     sets = []
     for group in step.all_groups():
         kinds = np.array([leaf.kind == OPEN for leaf in step.leaves] + [False])
         members = np.flatnonzero(kinds[group.leaf])
         for answer in np.unique(group.cells.answer[members]).tolist():
-            sets.append(Some(step, group, members[group.cells.answer[members] == answer]))
+            sets.append(CellSet(step, group, members[group.cells.answer[members] == answer]))
     return sets
 
 
-def _leaf(some: Some, plane: Plane | None, target: float) -> None:
+def _leaf(some: CellSet, plane: Hyperplane | None, target: float) -> None:
     """Put the cells in a leaf of their own: counted by a hyperplane, or open."""
     step, group, box = some.step, some.group, some.box
     kind, ends = (
@@ -487,21 +491,21 @@ def _leaf(some: Some, plane: Plane | None, target: float) -> None:
     )
 
 
-def _halves(some: Some, slope: tuple[float, ...] | None) -> list[Some]:
+def _halves(some: CellSet, slope: tuple[float, ...] | None) -> list[CellSet]:
     """Split a set of cells along the coordinate that moves the margin most."""
     step, group = some.step, some.group
     margins = step.tail.margins(
         step.tables.stream[[group.cells.own]], some.box[None], np.array([some.answer])
     )
     return [
-        Some(step, group, half, slope)
+        CellSet(step, group, half, slope)
         for half in halves(group.boxes, some.members, margins.influence[0])
     ]
 
 
 def _parts(
-    some: Some, target: float, slope: tuple[float, ...] | None
-) -> tuple[list[Some] | None, int]:
+    some: CellSet, target: float, slope: tuple[float, ...] | None
+) -> tuple[list[CellSet] | None, int]:
     """Split a set of cells, or refine a single cell; count its children's wrong words.
 
     The result is the sets that are still undecided, and how many words of the other children are
@@ -520,23 +524,25 @@ def _parts(
     group.leaf[i] = -1
     hard = np.array(step.by_boxes(child, target), dtype=np.int64)
     wrong = np.array([leaf.kind == WRONG for leaf in step.leaves] + [False])[child.leaf]
-    return [Some(step, child, hard, slope)] if len(hard) else [], Some(
+    return [CellSet(step, child, hard, slope)] if len(hard) else [], CellSet(
         step, child, np.flatnonzero(wrong)
     ).words
 
 
-def _counted(counter: Counter, todo: list[Some], target: float) -> list[tuple[Some, Plane | None]]:
+def _counted(
+    counter: WordCounter, todo: list[CellSet], target: float
+) -> list[tuple[CellSet, Hyperplane | None]]:
     if not len(counter.step.network.heads):  # no coordinate, no plane
         return [(subset, None) for subset in todo]
-    counted: list[tuple[Some, Plane | None]] = []
+    counted: list[tuple[CellSet, Hyperplane | None]] = []
     for i in range(0, len(todo), AT_ONCE):
         chunk = todo[i : i + AT_ONCE]
         again = [
-            Some(subset.step, subset.group, subset.members)
+            CellSet(subset.step, subset.group, subset.members)
             for subset in chunk
             if subset.slope is not None
         ]
-        fitted = zip([*chunk, *again], planes([*chunk, *again], target), strict=True)
+        fitted = zip([*chunk, *again], fit_planes([*chunk, *again], target), strict=True)
         tried = [_with_counts(counter, some, plane) for some, plane in fitted]
         fresh = iter(tried[len(chunk) :])
         for subset, plane in zip(chunk, tried, strict=False):
@@ -545,11 +551,11 @@ def _counted(counter: Counter, todo: list[Some], target: float) -> list[tuple[So
     return counted
 
 
-def _undecided(plane: Plane | None) -> float:
+def _undecided(plane: Hyperplane | None) -> float:
     return np.inf if plane is None else float(plane.words[1] - plane.words[0])
 
 
-def _with_counts(counter: Counter, some: Some, plane: Plane) -> Plane | None:
+def _with_counts(counter: WordCounter, some: CellSet, plane: Hyperplane) -> Hyperplane | None:
     """Count the words of the cells by a hyperplane.
 
     The result is None where the count decides no word, or where the cells are not proved to be in

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quadlens.proofs.long_work import is_over, tell
-from quadlens.proofs.sequences.attack import Found, attack, point_margins
+from quadlens.proofs.sequences.attack import FoundWord, attack, point_margins
 from quadlens.proofs.sequences.cells import Cells, all_cells, places_of
 from quadlens.proofs.sequences.interval import Interval
 from quadlens.proofs.sequences.leaves import (
@@ -24,7 +24,7 @@ from quadlens.proofs.sequences.leaves import (
     OPEN,
     RIGHT,
     WRONG,
-    Group,
+    CellGroup,
     Leaf,
     Proposal,
     bisect,
@@ -60,10 +60,10 @@ class Aim:
         worst: The word with the smallest margin so far.
     """
 
-    def __init__(self, words: Iterable[Found]) -> None:
+    def __init__(self, words: Iterable[FoundWord]) -> None:
         self.worst = min(words, key=lambda word: word.margin)
 
-    def meet(self, words: Iterable[Found]) -> None:
+    def meet(self, words: Iterable[FoundWord]) -> None:
         """Take account of more words."""
         self.worst = min((self.worst, *words), key=lambda word: word.margin)
 
@@ -88,7 +88,7 @@ class Aim:
 
 
 # Gives leaves to cells of a group that it can prove right with a margin, and gives back the others.
-ByPlanes = Callable[["StepProof", Group, list[int], float], list[int]]
+ByPlanes = Callable[["StepProof", CellGroup, list[int], float], list[int]]
 
 
 class StepProof:
@@ -109,16 +109,16 @@ class StepProof:
         self.size = sum(len(group.cells) for group in self.groups)
         self.places = prod(places_of(network.task, number))
 
-    def group(self, cells: Cells, place: Any = None) -> Group:
+    def group(self, cells: Cells, place: Any = None) -> CellGroup:
         """Return cells with their boxes and without leaves."""
         low, high = search(self.network.task, self.tables, cells, self.network.heads)
         pad = 1e-10 * (np.abs(low) + np.abs(high) + (high - low)) + 2 * GRAIN
         boxes = Interval(
             np.floor((low - pad) / GRAIN) * GRAIN, np.ceil((high + pad) / GRAIN) * GRAIN
         )
-        return Group(cells, boxes, np.full(len(cells), -1), place=place)
+        return CellGroup(cells, boxes, np.full(len(cells), -1), place=place)
 
-    def attacks(self) -> Iterator[Found]:
+    def attacks(self) -> Iterator[FoundWord]:
         """Yield words of the cells whose centres have the smallest margins."""
         ranked = []
         for group in self.groups:
@@ -131,7 +131,7 @@ class StepProof:
                 self.network, self.tables, self.number, group.cells, i, group.boxes.middle[i]
             )
 
-    def by_boxes(self, group: Group, target: float) -> list[int]:
+    def by_boxes(self, group: CellGroup, target: float) -> list[int]:
         """Give leaves to the cells that boxes decide; return the cells that are left.
 
         Cells are decided together first, then each by itself.
@@ -140,7 +140,7 @@ class StepProof:
         left = self._settled(group, proposals, hard)
         return self._settled(group, *self._bisected(group, left, target))
 
-    def decide(self, aim: Aim, by_planes: ByPlanes, groups: list[Group] | None = None) -> None:
+    def decide(self, aim: Aim, by_planes: ByPlanes, groups: list[CellGroup] | None = None) -> None:
         """Give every cell a leaf, with the margin aimed at where that can be proved.
 
         Merge, bisect, attack, try planes, refine; and all again for the children.
@@ -160,7 +160,7 @@ class StepProof:
         if children:
             self.decide(aim, by_planes, children)
 
-    def _attacks_on(self, group: Group, hard: list[int]) -> Iterator[Found]:
+    def _attacks_on(self, group: CellGroup, hard: list[int]) -> Iterator[FoundWord]:
         """Yield words of the given cells, from the boxes where the margin may be smallest."""
         at, own = np.array(hard), group.cells.own
         answers, boxes = group.cells.answer[at], group.boxes[at]
@@ -171,7 +171,7 @@ class StepProof:
                 self.network, self.tables, self.number, group.cells, i, group.boxes.middle[i]
             )
 
-    def _refined(self, group: Group, hard: list[int], aim: Aim) -> list[Group]:
+    def _refined(self, group: CellGroup, hard: list[int], aim: Aim) -> list[CellGroup]:
         """Return the children of these cells as one group, or give the cells open leaves.
 
         The list is empty where no letter is free, no room is left, or the time is over.
@@ -198,7 +198,7 @@ class StepProof:
             group.children[i] = (side, child, int(first), int(last))
         return [child]
 
-    def _settled(self, group: Group, proposals: list[Proposal], hard: list[int]) -> list[int]:
+    def _settled(self, group: CellGroup, proposals: list[Proposal], hard: list[int]) -> list[int]:
         """Make leaves of the proposals whose cells are proved to be in their box.
 
         The result is the cells that are still undecided.
@@ -224,7 +224,9 @@ class StepProof:
             self.leaves.append(Leaf(proposal.kind, own, answer, ends, proposal.margin))
         return sorted(hard)
 
-    def _merged(self, groups: list[Group], target: float) -> list[tuple[list[Proposal], list[int]]]:
+    def _merged(
+        self, groups: list[CellGroup], target: float
+    ) -> list[tuple[list[Proposal], list[int]]]:
         """Find in each group the sets of cells that one box decides, and the cells without one."""
         by_group: list[tuple[list[Proposal], list[int]]] = [([], []) for _ in groups]
         queue = [
@@ -262,7 +264,7 @@ class StepProof:
         return by_group
 
     def _bisected(
-        self, group: Group, hard: list[int], target: float
+        self, group: CellGroup, hard: list[int], target: float
     ) -> tuple[list[Proposal], list[int]]:
         """Find single cells whose box bisects into all right or all wrong; the rest too."""
         n, cells = len(hard), group.cells
@@ -323,7 +325,7 @@ class StepProof:
         )
         return low, high
 
-    def _size(self, group: Group, side: str) -> int:
+    def _size(self, group: CellGroup, side: str) -> int:
         """Estimate how many children a cell has."""
         task, cells = self.network.task, group.cells
         if side == "+":
@@ -331,7 +333,7 @@ class StepProof:
         table = task.next[cells.first - 1]
         return max(1, table.size // task.states[cells.first])
 
-    def side(self, group: Group, hard: Int[np.ndarray, " n"]) -> str:
+    def side(self, group: CellGroup, hard: Int[np.ndarray, " n"]) -> str:
         """Say on which side of the window a letter moves attention more.
 
         The result is "-" for below, "+" for above, and empty where no letter is free.
@@ -398,7 +400,7 @@ class StepProof:
                     states.append(int(self.network.task.next[letter][states[-1], a]))
                 yield Fixed(cells.first, tuple(states), tuple(letters))
 
-    def all_groups(self) -> Iterator[Group]:
+    def all_groups(self) -> Iterator[CellGroup]:
         """Yield the groups of the whole step and of refined cells."""
         stack = list(self.groups)
         while stack:

@@ -20,7 +20,7 @@ Edge = tuple[int, Int[np.ndarray, " _"]]
 Numbers = tuple[Int[np.ndarray, "_ _"], ...]
 
 
-class Paths(NamedTuple):
+class WordAutomaton(NamedTuple):
     """Words between two boundaries.
 
     Attributes:
@@ -39,14 +39,14 @@ class Paths(NamedTuple):
         ]
 
 
-def paths(
+def word_automaton(
     task: SequenceTask,
     symbols: Numbers,
     first: int,
     last: int,
     start: int,
     ends: frozenset[int] | None,
-) -> Paths:
+) -> WordAutomaton:
     """Return the words from a state before letter `first` to certain states before `last`.
 
     `ends` are these states; None allows any.
@@ -63,14 +63,14 @@ def paths(
         number[live] = np.arange(len(live))
         kind = number[which.ravel()]
         levels.append(tuple(_edges(row[row >= 0], many) for row in rows[live]))
-    return Paths(int(kind[start]), tuple(reversed(levels)))
+    return WordAutomaton(int(kind[start]), tuple(reversed(levels)))
 
 
 def _edges(row: Int[np.ndarray, " n"], many: int) -> tuple[Edge, ...]:
     return tuple((int(to), row[row // many == to] % many) for to in np.unique(row // many))
 
 
-def least(words: Paths, terms: list[Float[np.ndarray, "_ c"]]) -> Float[np.ndarray, " c"]:
+def least(words: WordAutomaton, terms: list[Float[np.ndarray, "_ c"]]) -> Float[np.ndarray, " c"]:
     """Bound every word's sum from below, for each column of the terms.
 
     Terms are [symbol, column], one array per letter.
@@ -86,7 +86,7 @@ def least(words: Paths, terms: list[Float[np.ndarray, "_ c"]]) -> Float[np.ndarr
     return np.min(list(best.values()), axis=0)
 
 
-def count_negative(words: Paths, steps: list[list[int]], bits: int) -> int:
+def count_negative(words: WordAutomaton, steps: list[list[int]], bits: int) -> int:
     """Count the words with a negative sum of steps, exactly.
 
     There are fewer than 2^bits - 1 words.

@@ -16,7 +16,7 @@ GRAIN = 2.0**-HINT_BITS
 
 
 @dataclass(eq=False)
-class Group:
+class CellGroup:
     """Cells with the same window and own token, and their leaves.
 
     Attributes:
@@ -31,11 +31,11 @@ class Group:
     cells: Cells
     boxes: Interval
     leaf: Int[np.ndarray, " n"]
-    children: dict[int, tuple[str, "Group", int, int]] = field(default_factory=dict)
+    children: dict[int, tuple[str, "CellGroup", int, int]] = field(default_factory=dict)
     place: Int[np.ndarray, " n"] | None = None
 
 
-class Plane(NamedTuple):
+class Hyperplane(NamedTuple):
     """A linear function φ = Σ_k g_k r_k on a box, and what it decides of the words there.
 
     Numbers are multiples of GRAIN. `counting` has the theorem.
@@ -76,7 +76,7 @@ class Leaf:
     answer: int
     box: Float[np.ndarray, "k 2"]
     margin: float
-    plane: Plane | None = None
+    plane: Hyperplane | None = None
 
 
 class Proposal(NamedTuple):

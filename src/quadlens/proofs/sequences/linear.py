@@ -26,10 +26,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quadlens.proofs.long_work import is_over
-from quadlens.proofs.sequences.attack import ROUNDS, Found, shortest_word, word_margin
+from quadlens.proofs.sequences.attack import ROUNDS, FoundWord, shortest_word, word_margin
 from quadlens.proofs.sequences.cells import check_window, places_of, reached, window
 from quadlens.proofs.sequences.decide import ATTACKED, SMALLEST
-from quadlens.proofs.sequences.histogram import Paths, count_negative, least, paths
+from quadlens.proofs.sequences.histogram import WordAutomaton, count_negative, least, word_automaton
 from quadlens.proofs.sequences.interval import Interval, down, up
 from quadlens.proofs.sequences.leaves import OPEN
 from quadlens.proofs.sequences.tables import Network, check_finite
@@ -144,13 +144,15 @@ def _put(bundles: dict[Any, Bundle], key: Any, cell: Any) -> None:
     bundles.setdefault((key, again), Bundle(*key)).cells.append(cell)
 
 
-class Counter:
+class LeadCounter:
     """Counts the words of one bundle by the leads of some rivals.
 
     The step δ_c of a rival is its mean |f_c| over the number of bins.
     """
 
-    def __init__(self, words: Paths, low: Sides, high: Sides, bits: int, shift: float) -> None:
+    def __init__(
+        self, words: WordAutomaton, low: Sides, high: Sides, bits: int, shift: float
+    ) -> None:
         """Take terms by letter, [symbol, rival], in units of e^shift."""
         self.words, self.low, self.high, self.bits, self.shift = (
             words,
@@ -233,7 +235,7 @@ class LinearStep:
         check_finite(self.task.name, number, (tables.w, tables.base, tables.logits[occurs]))
         self.query = self.task.steps[number][0]
         self._lowest = np.inf
-        self._prefixes: dict[tuple[int, frozenset[int]], Paths] = {}
+        self._prefixes: dict[tuple[int, frozenset[int]], WordAutomaton] = {}
         self.bits = self.task.inputs.bit_length() + 1
         self.entries: list[Any] = [None] * prod(places_of(self.task, number))
         self.bundles = self._bundles()
@@ -324,16 +326,18 @@ class LinearStep:
                 _put(children, key, cell)
         return list(children.values())
 
-    def _paths(self, bundle: Bundle) -> Paths:
+    def _paths(self, bundle: Bundle) -> WordAutomaton:
         """Return all words of a bundle."""
         task, key = self.task, (bundle.first, bundle.states)
         if key not in self._prefixes:
-            self._prefixes[key] = paths(task, self._numbers, 0, bundle.first, 0, bundle.states)
+            self._prefixes[key] = word_automaton(
+                task, self._numbers, 0, bundle.first, 0, bundle.states
+            )
         before = self._prefixes[key]
-        behind = paths(task, self._numbers, bundle.last, task.letters, bundle.after, None)
+        behind = word_automaton(task, self._numbers, bundle.last, task.letters, bundle.after, None)
         ends = [*[0] * (len(bundle.symbols) - 1), behind.start]
         fixed = tuple((((to, np.array([n])),),) for to, n in zip(ends, bundle.symbols, strict=True))
-        return Paths(before.start, before.levels + fixed + behind.levels)
+        return WordAutomaton(before.start, before.levels + fixed + behind.levels)
 
     def _words(self, bundle: Bundle) -> int:
         begun = sum(self.task.words_to[bundle.first][state] for state, *_ in bundle.cells)
@@ -430,7 +434,9 @@ class LinearStep:
     def _counted(self, bundle: Bundle, terms: Any, words: int, target: float) -> LinearLeaf:
         """Bound from both sides how many words of a bundle have one of these rivals ahead."""
         rivals, low, high = terms
-        counter = Counter(self._paths(bundle), low, high, self.bits, self.tables.shift[bundle.own])
+        counter = LeadCounter(
+            self._paths(bundle), low, high, self.bits, self.tables.shift[bundle.own]
+        )
         if not (counter.sizes - counter.shift > -900).all():  # hardly any weight of attention
             return self._open(bundle, words)
         each = sorted(((counter.most([c]), c) for c in range(len(rivals))), reverse=True)
@@ -463,7 +469,7 @@ class LinearStep:
         own, counts = self.tables.own[bundle.own], (least, min(most, words))
         return LinearLeaf(LINEAR, own, bundle.answer, tuple(groups), best, counts, target)
 
-    def attacks(self) -> Iterator[Found]:
+    def attacks(self) -> Iterator[FoundWord]:
         """Yield words with small margins.
 
         The first has the smallest sum; Dinkelbach's iteration improves it, with the margin found as
@@ -482,8 +488,8 @@ class LinearStep:
             self._lowest = min(self._lowest, word.margin)
             yield word
 
-    def _attack(self, bundle: Bundle, token: int, rival: int) -> Found:
-        best, margin = Found(np.inf, self.number, ()), 0.0
+    def _attack(self, bundle: Bundle, token: int, rival: int) -> FoundWord:
+        best, margin = FoundWord(np.inf, self.number, ()), 0.0
         for _ in range(ROUNDS):
             terms = self._terms(bundle.own, token, margin).low
             costs = [
@@ -496,7 +502,7 @@ class LinearStep:
             margin = word_margin(self.network, word, self.number)
             if best.word and margin >= best.margin:
                 break
-            best = Found(margin, self.number, tuple(word[0].tolist()))
+            best = FoundWord(margin, self.number, tuple(word[0].tolist()))
         return best
 
     @cached_property

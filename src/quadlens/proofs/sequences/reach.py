@@ -30,7 +30,7 @@ def terms(N: Interval, E: Interval, tau: Float[np.ndarray, "*g"]) -> Float[np.nd
 
 
 @dataclass(frozen=True, eq=False)
-class Paths:
+class ShortestPaths:
     """Smallest sums outside one window, for one own token and coordinate and many τ.
 
     Attributes:
@@ -58,7 +58,7 @@ def shortest_paths(
     E: list[Interval],
     tau: Float[np.ndarray, " g"],
     cells: Cells,
-) -> Paths:
+) -> ShortestPaths:
     """Return the smallest sums before and after the window of these cells, for each τ."""
 
     def term(letter: int) -> Float[np.ndarray, "..."]:
@@ -80,7 +80,7 @@ def shortest_paths(
             ends = np.zeros((len(table), len(tau)))
         else:
             ends = down(term(letter) + ends[table]).min(axis=1)
-    return Paths(low, ends)
+    return ShortestPaths(low, ends)
 
 
 def search(
@@ -119,7 +119,7 @@ def _grid(N: list[Interval], E: list[Interval]) -> Float[np.ndarray, " g"]:
 
 
 def _root(
-    cells: Cells, paths: Paths, N: Interval, E: Interval, grid: Float[np.ndarray, " g"]
+    cells: Cells, paths: ShortestPaths, N: Interval, E: Interval, grid: Float[np.ndarray, " g"]
 ) -> Float[np.ndarray, " n"]:
     """Find the largest τ that the chords prove, by bisection over the grid."""
     low, ends = paths.low, paths.up

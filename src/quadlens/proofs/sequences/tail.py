@@ -1,7 +1,7 @@
 """Margins over boxes of attention's coordinates, by intervals with derivatives.
 
-Every number on the way is a `Form`: its value at the box's centre, its derivatives over the box,
-and its range, which is what interval arithmetic gives met with centre ± Σ_k |derivative_k| ·
+Every number on the way is a `CentredForm`: its value at the box's centre, its derivatives over the
+box, and its range, which is what interval arithmetic gives met with centre ± Σ_k |derivative_k| ·
 radius_k (the mean value theorem).
 """
 
@@ -23,7 +23,7 @@ CHUNK = 2048
 
 
 @dataclass(frozen=True, eq=False)
-class Form:
+class CentredForm:
     """Numbers as functions of a point in a box.
 
     Attributes:
@@ -39,7 +39,7 @@ class Form:
     radius: Radius
 
     @classmethod
-    def of(cls, at: Interval, slope: Interval, natural: Interval, radius: Radius) -> "Form":
+    def of(cls, at: Interval, slope: Interval, natural: Interval, radius: Radius) -> "CentredForm":
         """Intersect the natural range with the centred one."""
         size = np.maximum(np.abs(slope.lo), np.abs(slope.hi))
         reach = (size * radius[:, :, None]).sum(axis=1) * (1 + 2.0**-40)
@@ -47,56 +47,56 @@ class Form:
             at, slope, natural.meet(Interval(down(at.lo - reach), up(at.hi + reach))), radius
         )
 
-    def of_boxes(self, at: Int[np.ndarray, " m"]) -> "Form":
+    def of_boxes(self, at: Int[np.ndarray, " m"]) -> "CentredForm":
         """Return the form on the boxes at these indices."""
-        return Form(self.at[at], self.slope[at], self.range[at], self.radius[at])
+        return CentredForm(self.at[at], self.slope[at], self.range[at], self.radius[at])
 
-    def linear(self, W: Float[np.ndarray, "i j"], b: Interval | None = None) -> "Form":
+    def linear(self, W: Float[np.ndarray, "i j"], b: Interval | None = None) -> "CentredForm":
         """The rows x W + b."""
         at, natural = self.at @ W, self.range @ W
-        return Form.of(
+        return CentredForm.of(
             at if b is None else at + b,
             self.slope @ W,
             natural if b is None else natural + b,
             self.radius,
         )
 
-    def __add__(self, other: "Form") -> "Form":
-        return Form.of(
+    def __add__(self, other: "CentredForm") -> "CentredForm":
+        return CentredForm.of(
             self.at + other.at, self.slope + other.slope, self.range + other.range, self.radius
         )
 
-    def __mul__(self, other: "Form") -> "Form":
+    def __mul__(self, other: "CentredForm") -> "CentredForm":
         slope = self.slope * other.range[:, None] + other.slope * self.range[:, None]
-        return Form.of(self.at * other.at, slope, self.range * other.range, self.radius)
+        return CentredForm.of(self.at * other.at, slope, self.range * other.range, self.radius)
 
-    def centred(self) -> "Form":
+    def centred(self) -> "CentredForm":
         """The rows less their means."""
         parts = (
             self.at - self.at.mean(),
             self.slope - self.slope.mean(),
             self.range - self.range.mean(),
         )
-        return Form.of(*parts, self.radius)
+        return CentredForm.of(*parts, self.radius)
 
-    def inverse_size(self, norm: Norm) -> "Form":
+    def inverse_size(self, norm: Norm) -> "CentredForm":
         """1/√(mean x² + eps), one number per row."""
         eps, over = norm.eps, norm.over(self.at.shape[-1])
         at, natural = (
             x.square().mean(over) + Interval.exactly(np.array(eps)) for x in (self.at, self.range)
         )
         slope = (self.range[:, None] * self.slope).mean(over).scaled(2.0)
-        square = Form.of(at, slope, natural, self.radius)
+        square = CentredForm.of(at, slope, natural, self.radius)
         small = Interval(np.maximum(square.range.lo, eps * (1 - 2.0**-50)), square.range.hi)
         at, natural = (x.root().reciprocal() for x in (square.at, small))
         cube = (natural * natural * natural)[:, None].scaled(0.5)
-        return Form.of(at, -(slope * cube), natural, self.radius)
+        return CentredForm.of(at, -(slope * cube), natural, self.radius)
 
-    def activated(self, name: str) -> "Form":
+    def activated(self, name: str) -> "CentredForm":
         """Apply the activation σ."""
         natural, slopes = sigma(name, self.range)  # type: ignore[arg-type]
         centre, _ = sigma(name, self.at)  # type: ignore[arg-type]
-        return Form.of(centre, self.slope * slopes[:, None], natural, self.radius)
+        return CentredForm.of(centre, self.slope * slopes[:, None], natural, self.radius)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +142,7 @@ class Tail:
             by_token[r] = (scale[:, None] * D, (bias @ D)[0] + (b_U[r] - b_U))
         return by_token
 
-    def stream(self, start: Interval, boxes: Interval) -> Form:
+    def stream(self, start: Interval, boxes: Interval) -> CentredForm:
         """Return the residual stream after the MLP, over boxes.
 
         `start` is the query's own stream, [box, d_model].
@@ -151,7 +151,9 @@ class Tail:
         centre = boxes.middle
         radius = up(np.maximum(boxes.hi - centre, centre - boxes.lo))
         slope = Interval.exactly(np.broadcast_to(rows, (len(centre), *rows.shape)))
-        x = Form.of(start + Interval.exactly(centre) @ rows, slope, start + boxes @ rows, radius)
+        x = CentredForm.of(
+            start + Interval.exactly(centre) @ rows, slope, start + boxes @ rows, radius
+        )
         if not config.d_mlp:
             return x
         n = self._normalised(x, config.norms.mlp, "ln2")
@@ -163,13 +165,15 @@ class Tail:
             hidden = hidden.activated(config.activation)
         return x + hidden.linear(self._of("W_out"), Interval.exactly(self._of("b_out")))
 
-    def _normalised(self, x: Form, norm: Norm | None, name: str) -> Form:
+    def _normalised(self, x: CentredForm, norm: Norm | None, name: str) -> CentredForm:
         if norm is None:
             return x
         x = x.centred() if norm.takes_mean else x
         weight, bias = (Interval.exactly(self._of(f"{name}_{end}")) for end in "wb")
         n = x * x.inverse_size(norm)
-        return Form.of(n.at * weight + bias, n.slope * weight, n.range * weight + bias, n.radius)
+        return CentredForm.of(
+            n.at * weight + bias, n.slope * weight, n.range * weight + bias, n.radius
+        )
 
     def margins(
         self,
@@ -206,7 +210,7 @@ class Tail:
                     )
         return margins
 
-    def _final(self, start: Interval, boxes: Interval) -> tuple[Form, Form | None]:
+    def _final(self, start: Interval, boxes: Interval) -> tuple[CentredForm, CentredForm | None]:
         """Return the stream that the final norm scales, and its scale; None without a norm."""
         x, norm = self.stream(start, boxes), self.config.norms.final
         if norm is None:
@@ -214,7 +218,9 @@ class Tail:
         x = x.centred() if norm.takes_mean else x
         return x, x.inverse_size(norm)
 
-    def _margins(self, x: Form, inverse: Form | None, plane: Form | None, answer: int) -> Margins:
+    def _margins(
+        self, x: CentredForm, inverse: CentredForm | None, plane: CentredForm | None, answer: int
+    ) -> Margins:
         right = self.answers[answer]
         rivals = np.flatnonzero(~right)
         n, k = x.radius.shape
@@ -236,7 +242,7 @@ class Tail:
                 slope = whole.slope
             if plane is not None:
                 less = top if inverse is None else whole
-                less = Form.of(
+                less = CentredForm.of(
                     less.at - plane.at, less.slope - plane.slope, less.range - plane.range, x.radius
                 )
                 below, above, slope = less.range.lo, less.range.hi, less.slope
@@ -263,8 +269,8 @@ class Tail:
         )
 
 
-def _plane(tilt: Float[np.ndarray, "n k"], boxes: Interval, radius: Radius) -> Form:
+def _plane(tilt: Float[np.ndarray, "n k"], boxes: Interval, radius: Radius) -> CentredForm:
     """Σ_k tilt_k r_k over boxes, one number per box."""
     slopes = Interval.exactly(tilt)
     at, natural = ((slopes * points).sum(1) for points in (Interval.exactly(boxes.middle), boxes))
-    return Form.of(at, slopes[:, :, None], natural, radius)
+    return CentredForm.of(at, slopes[:, :, None], natural, radius)
