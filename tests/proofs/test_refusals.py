@@ -19,8 +19,8 @@ COMMANDS = (
     "ablate adder --share 0.1 -o OUT",
     "build --from adder -o OUT",
     "explore adder -o OUT",
-    "compare pizza adder -o OUT",
-    "compare adder adder -o OUT",
+    "compare pizza adder",
+    "compare adder adder",
     "export adder --format onnx -o OUT",
     "export adder --format transformer-lens -o OUT",
 )
