@@ -40,7 +40,7 @@ def checked(function: F) -> F:
 
 
 def check_fields(value: Any) -> None:
-    """The same for the fields of a dataclass, when it is built."""
+    """Check the fields of a dataclass against its annotations, when it is built."""
     for field in dataclasses.fields(value):
         check_argument(field.name, getattr(value, field.name), field.type)
 
@@ -83,7 +83,9 @@ def as_double(what: str, value: float) -> float:
 
 
 def above_zero(words: str, value: float) -> float:
-    """The same for a number that must be finite and above 0; a message names it after these words.
+    """Return a number as a double, if it is finite and above 0.
+
+    A message names it after these words.
 
     Raises:
         BadConfig: when it is not.

@@ -107,7 +107,7 @@ def refuse_input(path: Path) -> None:
 
 
 def write_all_atomic(files: Mapping[Path, bytes]) -> None:
-    """As `write_atomic` for files that belong together: none is renamed before all are written.
+    """Write files that belong together: none is renamed before all are written.
 
     The last one says that all are there: an old one goes before anything is renamed and the new one
     comes at the end, so that a process killed between two renames leaves it absent, never beside

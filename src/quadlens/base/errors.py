@@ -23,7 +23,7 @@ class QuadlensError(Exception):
         self.settings = tuple(settings)
 
     def about(self, subject: str) -> "QuadlensError":
-        """The same error, its subject before the message."""
+        """Put the subject before the message, and return the error."""
         self.args = (printable(f"{subject}: {self}"),)
         return self
 

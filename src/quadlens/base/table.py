@@ -85,7 +85,7 @@ class Table:
         return f"<table>\n<thead>\n{top}</thead>\n<tbody>\n{bottom}</tbody>\n</table>"
 
     def _repr_html_(self) -> str:
-        """With its title and its caption, for a notebook."""
+        """Return the table with its title and its caption, for a notebook."""
         title = f"<caption>{html.escape(self.title)}</caption>"
         below = f"<p>{html.escape(self.caption)}</p>" if self.caption else ""
         return self.to_html().replace("<table>", f"<table>{title}", 1) + below

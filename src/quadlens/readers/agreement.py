@@ -63,7 +63,7 @@ class Worst(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class ForwardComparison:
     """Two forward passes side by side.
 
     Attributes:
@@ -85,7 +85,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, eq=False)
-class Agreement:
+class MatchedNetwork:
     """A model that is what a network computes.
 
     Attributes:
@@ -99,7 +99,7 @@ class Agreement:
     note: str
 
     def counted(self, imported: Imported) -> Imported:
-        """The same model with the network's own count of right answers in place of the model's."""
+        """Return the model with the network's own count of right answers."""
         task, total = imported.model.config.task, len(self.pairs)
         correct = int((self.answers == task.answer(self.pairs[:, 0], self.pairs[:, 1])).sum())
         before = right_words(imported.correct, imported.pairs, task.n)
@@ -112,7 +112,7 @@ class Agreement:
 
 def check_agreement(
     model: Weights, run: Callable[[Any, Pairs], Any], network: Any, source: str
-) -> Agreement:
+) -> MatchedNetwork:
     """Refuse a model that is not what the network computes; the network's own answers where it is.
 
     Args:
@@ -166,7 +166,7 @@ def check_agreement(
         note += (
             f"; near ties: rounding in its own precision changes the answer to {own.rounded} inputs"
         )
-    return Agreement(pairs, own.answers, note)
+    return MatchedNetwork(pairs, own.answers, note)
 
 
 def _disagrees(words: str, gap: float) -> Disagrees:
@@ -183,7 +183,7 @@ def _allowed(worst: Worst) -> float:
 
 def _compare(
     tables: Tables[Any], run: Callable[[Any, Pairs], Any], network: Any, pairs: Pairs, source: str
-) -> Comparison:
+) -> ForwardComparison:
     """A network beside our logits; a logit of its own that is not finite is infinitely far."""
     worst = Worst(-1.0, 0.0, "a logit", 0, 0)
     answers, others, rounded = [], [], 0
@@ -200,15 +200,18 @@ def _compare(
             with np.errstate(invalid="ignore", divide="ignore"):
                 ratios = np.where(gaps == 0, 0.0, gaps / allowed)
             ratios = np.where(np.isfinite(ratios), ratios, np.inf)
-            at = int(ratios.argmax())
-            if ratios[at] > worst.ratio:
+            farthest = int(ratios.argmax())
+            if ratios[farthest] > worst.ratio:
                 worst = Worst(
-                    float(ratios[at]), float(gaps[at]), what, *(int(x) for x in block[at])
+                    float(ratios[farthest]),
+                    float(gaps[farthest]),
+                    what,
+                    *(int(x) for x in block[farthest]),
                 )
         answers.append(_answers(theirs))
         others.append(block[_answered_otherwise(ours, theirs)])
         rounded += int((answers[-1] != _answers(ours)).sum())
-    return Comparison(worst, np.concatenate(answers), np.concatenate(others), rounded)
+    return ForwardComparison(worst, np.concatenate(answers), np.concatenate(others), rounded)
 
 
 def _differences(

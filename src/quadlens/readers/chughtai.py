@@ -36,7 +36,7 @@ class Chughtai(Marked):
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
         """Group and model from `cfg.json`; without one, task and activation come from flags."""
-        activation = (CLASS_SAID, "relu" if hints.of("model") in KNOWN_MODELS else None)
+        activation = (CLASS_SAID, "relu" if hints.in_config("model") in KNOWN_MODELS else None)
         if "W_x" in checkpoint.tensors:
             imported = _read_mlp(checkpoint, hints, activation, self.name)
         else:
@@ -77,7 +77,7 @@ def _read_mlp(
 
 def _group(source: str, hints: Hints) -> str | None:
     """The group in the config by our name; a cyclic group is addition."""
-    family, degree = hints.of("group"), whole_number(hints, "group_parameter")
+    family, degree = hints.in_config("group"), whole_number(hints, "group_parameter")
     if family is None or degree is None:
         return None
     if not isinstance(family, str) or family not in GROUPS:

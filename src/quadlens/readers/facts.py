@@ -131,7 +131,7 @@ def parse_attention(text: str) -> tuple[float, ...] | SoftmaxAttention:
 
 def attention_in(hints: Hints) -> tuple[float, ...] | SoftmaxAttention | None:
     """`attention` in the sidecar: a list of numbers, or "softmax"."""
-    value = hints.of("attention")
+    value = hints.in_config("attention")
     if value is None:
         return None
     if isinstance(value, str):
@@ -157,7 +157,7 @@ def finite_number(where: str, key: str, value: Any) -> float:
 
 def whole_number(hints: Hints, *keys: str) -> int | None:
     """An integer in the sidecar."""
-    value = hints.of(*keys)
+    value = hints.in_config(*keys)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int):
@@ -174,7 +174,7 @@ def odd_or_open(width: int, what: str) -> tuple[int | None, str]:
 
 def switch(hints: Hints, key: str) -> bool | None:
     """A yes or no in the sidecar, as true, false, 0 or 1; None where it is silent."""
-    value = hints.of(key)
+    value = hints.in_config(key)
     if value is None:
         return None
     if isinstance(value, (bool, int)) and value in (0, 1):
@@ -192,7 +192,7 @@ def known_activation(
     Raises:
         BadConfig: when σ is not supported, or two disagree.
     """
-    written = hints.of("act_fn", "act_type", "activation")
+    written = hints.in_config("act_fn", "act_type", "activation")
     claims = [("the setting activation", hints.activation), (hints.sidecar_name, written), by_file]
     named: list[tuple[str, Activation | None]] = [
         (who, _activation(source, value)) for who, value in claims if value is not None
@@ -263,7 +263,7 @@ def known_norm(
     Raises:
         BadConfig: when the kind is not known, or the weights are not its.
     """
-    kind, written = hints.of("normalization_type"), hints.of("eps")
+    kind, written = hints.in_config("normalization_type"), hints.in_config("eps")
     held = sorted({name for name in weights if unnumbered(name).startswith("ln")})
     if kind is None and not held:
         return None
@@ -296,7 +296,7 @@ def known_divisor(hints: Hints, d_head: int, otherwise: str) -> tuple[float, str
     usual, scaled, scale = (
         math.sqrt(d_head),
         switch(hints, "use_attn_scale"),
-        hints.of("attn_scale"),
+        hints.in_config("attn_scale"),
     )
     if scaled is False:
         return 1.0, f"use_attn_scale in {hints.sidecar_name}"

@@ -52,12 +52,12 @@ class Normed:
 
 @dataclass(frozen=True)
 class Sigma:
-    """An activation."""
+    """An activation between two linear layers."""
 
     activation: Activation
 
 
-Part = Linear | Normed | Sigma
+LayerPart = Linear | Normed | Sigma
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ def embedded(tables: Sequence[Matrix], n: int, joined: bool) -> Linear:
     return Linear("the embedding", np.block([[E_a, nothing(E_b)], [nothing(E_a), E_b]]))
 
 
-def mlp_of(parts: Sequence[Part], n: int, source: str) -> Weights:
+def mlp_of(parts: Sequence[LayerPart], n: int, source: str) -> Weights:
     """The MLP with these parts, the first a linear layer of 2n rows, asked a + b.
 
     Raises:
@@ -141,7 +141,7 @@ def mlp_of(parts: Sequence[Part], n: int, source: str) -> Weights:
         raise error.about(source) from None
 
 
-def multiplied_out(parts: Sequence[Part], model: Weights) -> tuple[str, ...]:
+def multiplied_out(parts: Sequence[LayerPart], model: Weights) -> tuple[str, ...]:
     """Return a note where linear layers became one.
 
     Proofs are about their product, rounded to float64.
@@ -154,7 +154,7 @@ def multiplied_out(parts: Sequence[Part], model: Weights) -> tuple[str, ...]:
     )
 
 
-def _layers(parts: Sequence[Part], source: str) -> list[_Layer]:
+def _layers(parts: Sequence[LayerPart], source: str) -> list[_Layer]:
     """Return one layer per linear part, with the norm before it and the activation after it.
 
     Where a norm stands right before an activation, a layer of the identity is between them.
@@ -202,7 +202,7 @@ def _merged(layers: list[_Layer]) -> list[_Layer]:
     return merged
 
 
-def in_words(parts: Sequence[Part]) -> str:
+def in_words(parts: Sequence[LayerPart]) -> str:
     """The parts in a few words, linear layers with their widths."""
     widths = {id(x): f" [{x.W.shape[0]} to {x.W.shape[1]}]" for x in parts if isinstance(x, Linear)}
     words = [

@@ -50,7 +50,7 @@ class TransformerLensObject(Protocol):
     cfg: Any
 
     def state_dict(self) -> Any:
-        """Names to tensors."""
+        """Return the tensors by their names."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Feed:
     equals: int | None = None
 
     @classmethod
-    def of(cls, inputs: Sequence[str | int], n: int) -> "Feed":
+    def from_setting(cls, inputs: Sequence[str | int], n: int) -> "Feed":
         """What a user says: ("a", "b"), ("a", "b", 113), ("a", "b+113")."""
         tokens = tuple(inputs)
         b = (
@@ -85,16 +85,16 @@ class Feed:
         return cls(n, int(b[1] or 0), last)
 
     @property
-    def told(self) -> Fed:
-        """As a user says it."""
+    def setting(self) -> Fed:
+        """The setting `inputs` that a user would give."""
         b = f"b+{self.b_offset}" if self.b_offset else "b"
         return ("a", b) if self.equals is None else ("a", b, self.equals)
 
     @property
     def rows(self) -> list[int]:
         """The tokens that inputs name: those of a, those of b where they are others, the last."""
-        own = range(self.b_offset, self.b_offset + self.n) if self.b_offset else ()
-        return [*range(self.n), *own, *([] if self.equals is None else [self.equals])]
+        tokens_of_b = range(self.b_offset, self.b_offset + self.n) if self.b_offset else ()
+        return [*range(self.n), *tokens_of_b, *([] if self.equals is None else [self.equals])]
 
     def tokens(self, pairs: Pairs) -> Int[np.ndarray, "n positions"]:
         """What the network is fed for these pairs."""
@@ -149,7 +149,7 @@ def from_transformer(
     n = answers if p is None else p
     check_size(n, 0)
     checkpoint = checkpoint_in_memory(dict(model.state_dict()) if alive else model, source)
-    feed = _default(n, vocabulary, n_ctx) if inputs is None else Feed.of(inputs, n)
+    feed = _default(n, vocabulary, n_ctx) if inputs is None else Feed.from_setting(inputs, n)
     third = "" if n_ctx > 2 else f", n_ctx is {n_ctx}"
     why = (
         f"by default, {vocabulary} tokens for {n} answers{third}"
@@ -238,7 +238,7 @@ def _better(
     if best is None:
         return ()
     other, reading = best
-    settings = f"inputs={other.told}" + (f", p={other.n}" if other.n != feed.n else "")
+    settings = f"inputs={other.setting}" + (f", p={other.n}" if other.n != feed.n else "")
     return (
         f"another feed answers more inputs right, {reading.correct} of {reading.pairs}: give "
         f"{settings}",
@@ -256,7 +256,7 @@ def _read(
     """The model with this feed; tokens are numbered anew where ours would be others."""
     if max(feed.rows) >= vocabulary:
         raise BadConfig(
-            f"{checkpoint.source}: fed {feed.told}, token {max(feed.rows)} is not among its "
+            f"{checkpoint.source}: fed {feed.setting}, token {max(feed.rows)} is not among its "
             f"{vocabulary}; correct inputs or p",
             settings=("p",),
         )
@@ -274,7 +274,7 @@ def _read(
     by_feed |= {} if feed.equals is None else {"equals_token": offset + feed.n}
     hints = dataclasses.replace(hints, sidecar={**facts, **by_feed})
     imported = recognise(checkpoint, hints).read(checkpoint, hints)
-    tokens = ", ".join(map(str, feed.told))
+    tokens = ", ".join(map(str, feed.setting))
     notes = tuple(
         f"fed ({tokens}): {why}" if x.startswith("inputs ") else x for x in imported.notes
     )

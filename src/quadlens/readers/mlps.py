@@ -21,7 +21,7 @@ from quadlens.network.native import tensor_list
 from quadlens.network.weights import Weights
 from quadlens.readers.checkpoint import Checkpoint, Tensors, check_ranks, take
 from quadlens.readers.facts import Claim, Missing, known_activation
-from quadlens.readers.layers import Linear, Part, Sigma, embedded, mlp_of, multiplied_out
+from quadlens.readers.layers import LayerPart, Linear, Sigma, embedded, mlp_of, multiplied_out
 from quadlens.readers.protocol import Hints, Imported, Marked
 
 HE_NAMES = {"W_in": "mlp.W_in", "W_out": "mlp.W_out", "W_E": "embed.W_E"}
@@ -183,7 +183,7 @@ class ZhongLinear(Marked):
             raise BadFile(f"{source}: l1.weight has {width} columns, expected {2 * E_a.shape[1]}")
         weights = {"W_a": E_a @ of_a.T, "W_b": E_b @ of_b.T + t["b_1"], "W_out": t["W_U"].T}
         kind = "X" if both else "D" if side_by_side else "A"
-        written = hints.of("model_type")
+        written = hints.in_config("model_type")
         if written not in (None, kind):
             raise BadConfig(
                 f"{source}: model_type is {str(written)[:40]!r}, but the weights are those of "
@@ -206,7 +206,11 @@ def _two_hidden_layers(checkpoint: Checkpoint, hints: Hints, format_name: str) -
 
     (C applies W_1 and b_1 to each operand, so that b_1 counts twice.)
     """
-    source, kind, missing = checkpoint.source, hints.of("model_type"), Missing(checkpoint.source)
+    source, kind, missing = (
+        checkpoint.source,
+        hints.in_config("model_type"),
+        Missing(checkpoint.source),
+    )
     if kind not in ("B", "C", None):
         raise BadConfig(
             f"{source}: model_type {str(kind)[:40]!r} has two hidden layers; expected a config "
@@ -339,7 +343,7 @@ def read_mapped(checkpoint: Checkpoint, names: Mapping[str, str], hints: Hints) 
 
 def _tokens(
     tables: Sequence[Any], layers: Sequence[Linear], source: str
-) -> tuple[int, list[Part], str]:
+) -> tuple[int, list[LayerPart], str]:
     """Return the number of elements, the layer of the tokens, and the inputs in words.
 
     There is no such layer where a one-hot pair is fed.

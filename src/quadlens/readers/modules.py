@@ -19,9 +19,9 @@ from quadlens.network.task import task_given
 from quadlens.network.weights import Pairs
 from quadlens.readers.agreement import check_agreement
 from quadlens.readers.layers import (
+    LayerPart,
     Linear,
     Normed,
-    Part,
     Sigma,
     embedded,
     in_words,
@@ -109,7 +109,7 @@ def from_module(
     raise min(errors, key=lambda error: getattr(error, "gap", np.inf))
 
 
-def _fed(tables: Sequence[Any], parts: Sequence[Part], source: str) -> Inputs:
+def _fed(tables: Sequence[Any], parts: Sequence[LayerPart], source: str) -> Inputs:
     """Return "one-hot" where no embedding is held and the first layer reads a one-hot pair.
 
     It then has two columns for each answer.
@@ -138,10 +138,10 @@ def _array(tensor: Any, what: str) -> Any:
         ) from None
 
 
-def _held(module: Any, source: str, given: Activation | None) -> tuple[list[Any], list[Part]]:
+def _held(module: Any, source: str, given: Activation | None) -> tuple[list[Any], list[LayerPart]]:
     """Embeddings, then everything else, in the order in which the module holds them."""
     tables: list[Any] = []
-    parts: list[Part] = []
+    parts: list[LayerPart] = []
     for name, leaf in _leaves(module, ""):
         part = _part(name or source, leaf, given, source)
         if isinstance(part, np.ndarray):
@@ -242,7 +242,9 @@ def _known_activations(module: Any) -> Iterator[Sigma]:
                 continue
 
 
-def _readings(parts: Sequence[Part], given: Activation | None, source: str) -> Iterator[list[Part]]:
+def _readings(
+    parts: Sequence[LayerPart], given: Activation | None, source: str
+) -> Iterator[list[LayerPart]]:
     """Yield the parts in their order, and with the activation between all linear layers.
 
     Code that calls one activation does the latter.
@@ -263,13 +265,13 @@ def _readings(parts: Sequence[Part], given: Activation | None, source: str) -> I
         yield from several[: 1 + any(isinstance(x, Normed) for x in bare)]
 
 
-def _between(parts: Sequence[Part], sigma: Activation, after_norm: bool) -> list[Part]:
+def _between(parts: Sequence[LayerPart], sigma: Activation, after_norm: bool) -> list[LayerPart]:
     """Put the activation behind each linear layer but the last.
 
     With `after_norm` it stands behind the layer's norm.
     """
     last = max((i for i, x in enumerate(parts) if isinstance(x, Linear)), default=0)
-    reading: list[Part] = []
+    reading: list[LayerPart] = []
     for i, part in enumerate(parts):
         reading.append(part)
         normed = after_norm and i + 1 < len(parts) and isinstance(parts[i + 1], Normed)
@@ -281,7 +283,7 @@ def _between(parts: Sequence[Part], sigma: Activation, after_norm: bool) -> list
     return reading
 
 
-def _elements(tables: Sequence[Any], parts: Sequence[Part], source: str) -> int:
+def _elements(tables: Sequence[Any], parts: Sequence[LayerPart], source: str) -> int:
     """Return how many elements a and b have.
 
     They are the embedding's rows, at most as many as answers, or half the columns of the first
@@ -296,8 +298,8 @@ def _elements(tables: Sequence[Any], parts: Sequence[Part], source: str) -> int:
 
 
 def _with_tokens(
-    tables: Sequence[Any], parts: Sequence[Part], n: int, joined: bool | None, source: str
-) -> list[Part]:
+    tables: Sequence[Any], parts: Sequence[LayerPart], n: int, joined: bool | None, source: str
+) -> list[LayerPart]:
     """The parts behind the tokens' own layer; one of 2n columns takes tokens itself."""
     if len(tables) > 2 or len({table.shape[1] for table in tables}) > 1:
         raise BadConfig(

@@ -97,7 +97,7 @@ class Zhong:
 
     def sniff(self, checkpoint: Checkpoint, hints: Hints) -> Sniff:
         """W_O of rank 2 and two positions, or a config with attn_coeff."""
-        if hints.of("attn_coeff") is not None:
+        if hints.in_config("attn_coeff") is not None:
             return _sniffed(checkpoint, 1.0, f"{hints.sidecar_name} has attn_coeff")
         if _n_ctx(checkpoint) == 2:
             return _sniffed(checkpoint, 1.0, "n_ctx is 2")
@@ -132,7 +132,7 @@ class Zhong:
                 raise BadConfig(
                     f"{source}: {operands} tokens of operands do not fit p = {known[0]}{by_config}"
                 )
-        task, coeff = self._task(hints, missing), hints.of("attn_coeff")
+        task, coeff = self._task(hints, missing), hints.in_config("attn_coeff")
         facts = Facts(
             self.name,
             width,
@@ -158,7 +158,7 @@ class Zhong:
     @staticmethod
     def _task(hints: Hints, missing: Missing) -> str | None:
         """The task in the config; settings say what it does not, or what we have no name for."""
-        written = hints.of("funcs")
+        written = hints.in_config("funcs")
         if isinstance(written, str) and re.fullmatch(
             r"lambdax:\(x\[0\]\+x\[1\]\)%\w+", re.sub(r"\s", "", written)
         ):
@@ -182,7 +182,7 @@ class Nanda:
 
     def sniff(self, checkpoint: Checkpoint, hints: Hints) -> Sniff:
         """W_O of rank 2 and three positions."""
-        if hints.of("attn_coeff") is not None:
+        if hints.in_config("attn_coeff") is not None:
             return _sniffed(checkpoint, 0.5, f"but {hints.sidecar_name} has attn_coeff")
         n_ctx = _n_ctx(checkpoint)
         if n_ctx == NANDA_POSITIONS:

@@ -66,7 +66,7 @@ class Hints:
     checkpoint: int | None = None
     map: Mapping[str, str] | None = None
 
-    def of(self, *keys: str) -> Any:
+    def in_config(self, *keys: str) -> Any:
         """Return the first of these keys that the sidecar has, None when it has none.
 
         Keys are looked up at its top and one level down.

@@ -50,7 +50,7 @@ def with_task(imported: Imported, hints: Hints, source: str) -> Imported:
         return dataclasses.replace(
             imported, notes=(*imported.notes, note), correct=correct, pairs=tried
         )
-    model, own = imported.model, _Own(imported.model)
+    model, own = imported.model, _ModelAnswers(imported.model)
     task, said = model.config.task, "nothing says another" if named is None else named[1]
     try:
         if given is not None:
@@ -81,7 +81,7 @@ def right_words(correct: int | None, pairs: int | None, n: int) -> str:
     )
 
 
-class _Own:
+class _ModelAnswers:
     """What a model answers, computed when it is first asked for, and only once."""
 
     def __init__(self, model: Weights) -> None:
@@ -118,7 +118,7 @@ class _Own:
         return evaluation.correct, evaluation.pairs
 
 
-def _in_its_order(own: _Own, name: str) -> tuple[Task, str]:
+def _in_its_order(own: _ModelAnswers, name: str) -> tuple[Task, str]:
     """Return the group in the one known order that fits the answers, and how well."""
     answers, orders = own.answers, group_orders(name)
     right = {who: answers == table for who, table in orders.items()}
@@ -147,7 +147,7 @@ def _in_its_order(own: _Own, name: str) -> tuple[Task, str]:
     return task_from_table(orders[best], name), said
 
 
-def _by_answers(own: _Own, answers: str, name: str | None) -> tuple[Task, str]:
+def _by_answers(own: _ModelAnswers, answers: str, name: str | None) -> tuple[Task, str]:
     """The task from a file's table or from the model's own answers."""
     if answers != "model":
         return task_from_file(Path(answers)), f"answers={answers}"

@@ -112,13 +112,13 @@ def _read(
     p = answers if answers < vocabulary and answers % 2 else None
     open_ = f" is {answers}, which may be p{', p + 1 or 2p' if answers % 2 == 0 else ' or p + 1'}"
     width = (p, f"the width of the unembedding{'' if p else open_}")
-    direction = hints.of("attention_dir")
+    direction = hints.in_config("attention_dir")
     if direction not in (None, "causal", "bidirectional"):
         raise BadConfig(
             f"{checkpoint.source}: attention_dir is {str(direction)[:40]!r}; expected causal, "
             "bidirectional"
         )
-    written = hints.of("task")
+    written = hints.in_config("task")
     task = written if isinstance(written, str) and is_formula(written) else None
     facts = Facts(format_name, width, causal=direction != "bidirectional", task=task)
     return read_transformer(checkpoint.source, weights, hints, facts, missing)
@@ -126,7 +126,7 @@ def _read(
 
 def sequence_task(hints: Hints) -> str | None:
     """The task on sequences that a setting or a config names, None where neither does."""
-    for task in (hints.task, hints.of("task")):
+    for task in (hints.task, hints.in_config("task")):
         if isinstance(task, str) and SEQUENCE_TASK.fullmatch(task):
             return task
     return None
@@ -214,7 +214,7 @@ class HookedSequence:
         They are scores over √d_head and a causal mask.
         """
         source, missing = checkpoint.source, Missing(checkpoint.source)
-        claims = [("the setting task", hints.task), (hints.sidecar_name, hints.of("task"))]
+        claims = [("the setting task", hints.task), (hints.sidecar_name, hints.in_config("task"))]
         task = agreed("the task", source, claims, "task")
         parts = Parts(checkpoint)
         parts.drop("buffers", *BUFFERS)
@@ -232,7 +232,7 @@ class HookedSequence:
         )
         if task is None or missing:
             raise missing.error()
-        if hints.of("attention_dir") not in (None, "causal"):
+        if hints.in_config("attention_dir") not in (None, "causal"):
             raise BadConfig(
                 f"{source}: attention_dir is not causal; a network on sequences is read with a "
                 "causal mask"

@@ -56,7 +56,7 @@ class LowRank(Marked):
 
         Names of tensors show which matrices are products.
         """
-        settings = Settings.of(checkpoint, hints, "model_config")
+        settings = Settings.saved_with(checkpoint, hints, "model_config")
         settings.need(settings, "n_head, use_rmsnorm and tie_qkv")
         settings.only(
             n_layer=1,
@@ -157,7 +157,7 @@ class Masked(Marked):
     marks = (("fixed_mask", "mlp_up.weight"), ("alibi", "mlp_up.weight"))
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
-        """As many heads as the fixed part has; the answer is eleven digits."""
+        """Read a network with as many heads as its fixed part; answers have eleven digits."""
         parts = Parts(checkpoint)
         fixed = parts.take(
             "fixed_mask" if "fixed_mask" in parts else "alibi", "h", "t", "t", finite=False
@@ -217,10 +217,10 @@ class Masked(Marked):
         run = RUN.fullmatch(Path(checkpoint.source).stem)
         how = "give a config that has skip_norm, or keep the file's name, trained_<architecture>"
         settings.need(
-            hints.of("skip_norm") is not None or run, "whether the network has norms", how
+            hints.in_config("skip_norm") is not None or run, "whether the network has norms", how
         )
         skipped = settings.get("skip_norm", run is not None and run[1] == WITHOUT_NORMS)
-        who = "the config" if hints.of("skip_norm") is not None else "the file's name"
+        who = "the config" if hints.in_config("skip_norm") is not None else "the file's name"
         parts.notes.append(f"{'no norms' if skipped else 'RMSNorm without weights'}: {who}")
         return not skipped
 

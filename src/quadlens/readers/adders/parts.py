@@ -86,7 +86,7 @@ class Parts:
         return array.astype(np.float64)
 
     def take_if(self, name: str, *shape: int | str) -> Array | None:
-        """As `take`; None where the file does not have it."""
+        """Return what `take` does, or None where the file does not have it."""
         return self.take(name, *shape) if name in self else None
 
     def width(self, letter: str) -> int:
@@ -113,7 +113,7 @@ class Settings:
         self._values: Mapping[str, Any] = values if isinstance(values, Mapping) else {}
 
     @classmethod
-    def of(cls, checkpoint: Checkpoint, hints: Hints, name: str) -> "Settings":
+    def saved_with(cls, checkpoint: Checkpoint, hints: Hints, name: str) -> "Settings":
         """Return the settings under this name in the file, else the config that a user gives."""
         saved = checkpoint.extras.get(name)
         return cls(checkpoint.source, saved if saved is not None else hints.sidecar)
@@ -228,7 +228,7 @@ def check_heads(source: str, width: int, n_heads: int) -> None:
 def narrowed(
     W_V: Float[np.ndarray, "h d k"], W_O: Float[np.ndarray, "h k d"], live: Sequence[int]
 ) -> dict[str, Array]:
-    """The same product W_V W_O with values no wider than what they are made of.
+    """Return W_V and W_O of the same product, with values as narrow as their inputs.
 
     Args:
         W_V: Values of each head.

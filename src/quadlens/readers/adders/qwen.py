@@ -91,7 +91,7 @@ class ArcQwen(Marked):
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
         """θ is in the file's config; what is tied is what the file does not have twice."""
-        settings = Settings.of(checkpoint, hints, "config")
+        settings = Settings.saved_with(checkpoint, hints, "config")
         theta = settings.get("rope_theta", 0.0)
         settings.need(math.isfinite(theta) and theta > 0, "rope_theta", "give a config that has it")
         parts = Parts(checkpoint, {"block.": ""})

@@ -70,7 +70,7 @@ class MicroAdder(Marked):
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
         """Which tensors are tied is in the file's config; the rest its shapes say."""
-        settings = Settings.of(checkpoint, hints, "config")
+        settings = Settings.saved_with(checkpoint, hints, "config")
         settings.need(settings, "which weights are tied, nor n_heads")
         settings.only(
             n_layers=1, qk_source="pos", qk_input="pos", attn_mode="split", v_section_mode="none"
