@@ -50,14 +50,6 @@ def test_a_tutorial_has_one_idea_and_two_exercises(path: Path) -> None:
     assert text.count("**How to read this figure.**") >= 1
 
 
-@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
-def test_a_tutorial_takes_seconds(path: Path) -> None:
-    """As a reader runs it: in a process of its own, whose calls are not checked for types."""
-    cells = "\n".join(CELL.findall(path.read_text(encoding="utf-8")))
-    said = run(sys.executable, "-c", f"{cells}\nimport time\nprint(time.process_time())")
-    assert float(said.splitlines()[-1]) < 20
-
-
 def notebook_of(path: Path) -> Any:
     """The notebook that the site offers of a tutorial."""
     pytest.importorskip("myst_nb", reason="the extra 'docs' is not installed")
