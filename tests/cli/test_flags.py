@@ -3,14 +3,18 @@ they are about.
 """
 
 import ast
+import inspect
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import quadlens as package
 from quadlens.base.errors import BadConfig
+from quadlens.cli.main import COMMANDS as KNOWN
 from quadlens.cli.main import flags_of
+from quadlens.cli.options import declared_options, described_names
 
 SOURCE = Path(package.__file__).parent
 FLAG = re.compile(r"(?<![\w-])--[a-z]")
@@ -59,3 +63,14 @@ def test_the_command_line_says_which_flags_an_error_is_about() -> None:
     with pytest.raises(BadConfig, match=r"strategy=auto is for") as caught:
         raise BadConfig("strategy=auto is for", settings=("strategy",))
     assert caught.value.settings == ("strategy",)
+
+
+@pytest.mark.parametrize("word", KNOWN)
+def test_every_option_is_described_and_no_description_is_of_none(word: str) -> None:
+    module, name, _ = KNOWN[word]
+    function = getattr(import_module(f"quadlens.cli.{module}"), name)
+    for option in declared_options(function):
+        (info,) = option.annotation.__metadata__
+        assert info.help, option.name
+    described = described_names(inspect.unwrap(function), "Options")
+    assert set(described) <= set(inspect.signature(inspect.unwrap(function)).parameters)
