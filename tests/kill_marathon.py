@@ -41,7 +41,7 @@ from quadlens.show.pages.prepare import prepare
 from quadlens.show.pages.render import Rendered
 from quadlens.show.pages.write import write_report
 from quadlens.training.config import TrainConfig
-from quadlens.training.population.one_model import Outcome, Task, make_model
+from quadlens.training.population.one_model import Job, Outcome, make_model
 from quadlens.training.population.sweep import sweep
 
 TINY = TrainConfig(
@@ -64,8 +64,8 @@ class HereBackend:
     def workers(self) -> int:
         return 1
 
-    def make(self, task: Task) -> Outcome:
-        return make_model(task)
+    def make(self, job: Job) -> Outcome:
+        return make_model(job)
 
     def close(self) -> None:
         pass

@@ -311,7 +311,7 @@ def train_with_tf32(directory: Path, preset: str, seeds: Sequence[int]) -> None:
     import torch
 
     from quadlens.training.config import load_config
-    from quadlens.training.population.one_model import Task, make_model
+    from quadlens.training.population.one_model import Job, make_model
     from quadlens.training.population.store import Store
 
     def rounded(x: torch.Tensor) -> torch.Tensor:
@@ -326,7 +326,7 @@ def train_with_tf32(directory: Path, preset: str, seeds: Sequence[int]) -> None:
     Store(directory).prepare()
     for seed in seeds:
         config = dataclasses.replace(load_config(preset), seed=seed)
-        task = Task(directory.resolve(), config, ("moments",))
+        task = Job(directory.resolve(), config, ("moments",))
         Store(task.root).unfinished(task.run_id).path.mkdir(exist_ok=True)
         outcome = make_model(task)
         if outcome.status != "done":

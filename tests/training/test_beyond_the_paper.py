@@ -1,4 +1,4 @@
-"""What a population says beyond the paper: exact errors, the lens's columns and its rule, proofs."""
+"""What a population says beyond the paper: exact errors, the lens, proofs."""
 
 import importlib
 from pathlib import Path
@@ -72,7 +72,7 @@ def test_datasets_from_before_have_empty_columns(
 
 
 def test_the_tail_of_exact_errors_by_loops(study: Any, frame: pl.DataFrame) -> None:
-    """All clusters, and those whose key frequency is another's double: where the largest errors are."""
+    """Largest errors are where a key frequency is another's double."""
     every, pair, alone = study.cluster_errors(frame)[:3]
     errors = {"pair": [], "alone": []}  # type: dict[str, list[float]]
     for model in frame.iter_rows(named=True):

@@ -1,4 +1,4 @@
-"""The comparison with the paper: intervals against slow versions, statements against plain loops, filters, views."""
+"""The comparison with the paper: intervals, statements, filters and views."""
 
 import dataclasses
 import importlib
@@ -150,7 +150,7 @@ def test_equal_populations_differ_in_one_of_twenty_comparisons() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 18])
 def test_holm_by_its_definition(count: int) -> None:
-    """Reject from the smallest on while p ≤ level / (how many are left): what the adjusted values say at any level."""
+    """Reject from the smallest on while p ≤ level / (how many are left)."""
     rng = np.random.default_rng(count)
     for _ in range(50):
         p = rng.uniform(size=count) ** 4
@@ -165,7 +165,10 @@ def test_holm_by_its_definition(count: int) -> None:
 
 
 def test_a_verdict_says_how_sure_it_is(comparison: Comparison) -> None:
-    """An agreement has its margin, a difference its p-values; p < 0.05 exactly where the interval leaves out 0."""
+    """An agreement has its margin, a difference its p-values.
+
+    p < 0.05 exactly where the interval leaves out 0.
+    """
     for one in comparison.statements:
         if one.tested is None:
             continue
@@ -184,7 +187,7 @@ def test_a_verdict_says_how_sure_it_is(comparison: Comparison) -> None:
 
 
 def test_one_models_inputs_are_compared_with_that_model(comparison: Comparison) -> None:
-    """The paper's skip figure has one model's 3,481 inputs: pooled models could never have differed from it."""
+    """The paper's skip figure has one model's inputs; pooled models could not differ."""
     (skip,) = (
         one
         for one in comparison.histograms

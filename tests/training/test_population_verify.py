@@ -1,4 +1,4 @@
-"""A population is not trusted: names lead nowhere else, and claims are what certificates and weights support."""
+"""A population is not trusted: certificates and weights must support its claims."""
 
 import hashlib
 import json
@@ -46,7 +46,7 @@ def copy(made: Path, tmp_path: Path) -> RunDirectory:
 def rewrite(
     run: RunDirectory, change: Callable[[dict[str, Any]], None], name: str = "results.json"
 ) -> None:
-    """Change a JSON file, and its hash in the manifest so that only the content can give it away."""
+    """Change a JSON file and its hash, so that only the content can give it away."""
     value = json.loads((run.path / name).read_text())
     change(value)
     (run.path / name).write_text(json.dumps(value))

@@ -1,4 +1,4 @@
-"""Networks on sequences are trained as others are: the step is the network's own, and a run is its settings."""
+"""Networks on sequences are trained as others: their step, and runs by settings."""
 
 import dataclasses
 from pathlib import Path
@@ -120,7 +120,7 @@ def test_a_stopped_run_goes_on_to_the_same_weights(config: TrainConfig) -> None:
 
 
 def test_threads_do_not_change_a_run() -> None:
-    """Of the size of the preset, at which several threads would add gradients up in another order every time."""
+    """At the preset's size several threads would add gradients in another order."""
     config = load_config("adder", flags={"epochs": 12, "warmup": 2})
     alone, *others = (
         train(config, threads=threads, device="cpu").params.tensors for threads in (1, 2, 2)

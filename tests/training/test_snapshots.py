@@ -1,4 +1,4 @@
-"""Snapshots of a run and what `history` says of them: stated epochs, small files, the same bytes after any stop."""
+"""Snapshots of a run: stated epochs, small files, the same bytes after any stop."""
 
 import hashlib
 import itertools
@@ -26,8 +26,9 @@ from quadlens.training.train import Hooks, Interrupted, train
 
 pytestmark = pytest.mark.slow
 
-SMALL = ("--p", "7", "--d-model", "8", "--d-mlp", "16", "--n-heads", "2", "--d-head", "4", "--epochs", "120",
-         "--threads", "1", "--snapshots", "9", "--attention-rate", "0.5", "-q")  # fmt: skip
+SMALL = ("--p", "7", "--d-model", "8", "--d-mlp", "16", "--n-heads", "2", "--d-head", "4",
+         "--epochs", "120", "--threads", "1", "--snapshots", "9",
+         "--attention-rate", "0.5", "-q")  # fmt: skip
 
 
 @given(st.integers(2, 60), st.integers(1, 20_000))
@@ -85,8 +86,8 @@ def test_a_stopped_run_resumes_to_the_same_snapshots(tmp_path: Path) -> None:
     assert quadlens("train", *SMALL, "-o", whole).code == 0
     wanted = all_hashes(RunFiles(whole).snapshots)
     assert len(wanted) == 9
-    config = load_config(flags={"p": 7, "d_model": 8, "d_mlp": 16, "n_heads": 2, "d_head": 4, "epochs": 120,
-                                "attention_rate": 0.5})  # fmt: skip
+    config = load_config(flags={"p": 7, "d_model": 8, "d_mlp": 16, "n_heads": 2, "d_head": 4,
+                                "epochs": 120, "attention_rate": 0.5})  # fmt: skip
     part = tmp_path / "part.safetensors"
     directory = RunFiles(part).snapshots
     directory.mkdir()

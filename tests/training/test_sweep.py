@@ -1,4 +1,4 @@
-"""A sweep survives a killed driver, a killed worker, a damaged checkpoint, a full disk; the bytes are the same."""
+"""A sweep survives kills, damaged checkpoints, a full disk, with the same bytes."""
 
 import dataclasses
 import json
@@ -36,7 +36,7 @@ from quadlens.training.population import (
 )
 from quadlens.training.population.analysis import ALL_STRATEGIES, analyse, results_to_bytes
 from quadlens.training.population.backends import Backend
-from quadlens.training.population.one_model import Task, make_model, usable_checkpoint
+from quadlens.training.population.one_model import Job, make_model, usable_checkpoint
 from quadlens.training.population.store import Busy
 from sweep_help import (
     EVERY,
@@ -57,7 +57,8 @@ pytestmark = pytest.mark.slow
 
 CONFIGS = [*seeds(LONG, 2), *seeds(TINY, 2)]
 FLAGS = (
-    "--p 13 --seeds 0:2 --set d_model=12 --set d_mlp=32 --set n_heads=2 --set d_head=6 --set history_every=1000 "
+    "--p 13 --seeds 0:2 --set d_model=12 --set d_mlp=32 --set n_heads=2 --set d_head=6 --set "
+    "history_every=1000 "
     f"--set spectrum_every=1000 --epochs 3000 --checkpoint-every {EVERY} --strategies brute,arcs"
 ).split()
 
@@ -173,7 +174,7 @@ def test_damaged_checkpoint_is_of_no_use(tmp_path: Path, content: bytes) -> None
 
 
 def test_damaged_checkpoint_starts_again(undisturbed: Path, tmp_path: Path) -> None:
-    """A model killed in the middle whose checkpoint then loses a bit: made from the beginning, the same bytes."""
+    """A killed model whose checkpoint loses a bit is made from the beginning."""
     config, notes = CONFIGS[0], list[str]()
 
     def damage() -> None:
@@ -258,7 +259,7 @@ def test_two_sweeps_in_one_directory_are_refused(tmp_path: Path) -> None:
 
 
 def test_worker_that_does_not_share_the_directory_is_found_out(tmp_path: Path) -> None:
-    outcome = make_model(Task(tmp_path, TINY, STRATEGIES))
+    outcome = make_model(Job(tmp_path, TINY, STRATEGIES))
     assert outcome.status == "failed"
     assert "must be a directory that all nodes share" in outcome.reason
 
@@ -290,8 +291,9 @@ def test_dataset_is_rebuilt_from_the_directories(undisturbed: Path, tmp_path: Pa
 def test_a_short_run_comes_out_as_it_is_stored(tmp_path: Path) -> None:
     """In float64, so that another processor's rounding stays far below what is compared."""
     stored = pl.read_parquet(TESTS / "data" / "short_run.parquet")
-    flags = "--seeds 0:1 --p 11 --epochs 200 --strategies brute,arcs --set d_model=12 --set d_mlp=24 --set n_heads=2"
-    more = "--set d_head=6 --set precision=float64 --processes 1 --quiet"
+    flags = "--seeds 0:1 --p 11 --epochs 200 --strategies brute,arcs --set d_model=12"
+    more = "--set d_mlp=24 --set n_heads=2 --set d_head=6 --set precision=float64"
+    more += " --processes 1 --quiet"
     words = command("sweep", *flags.split(), *more.split(), "-o", str(tmp_path))
     assert subprocess.run(words, check=False, stdout=subprocess.DEVNULL).returncode == 0
     again = dataset.read(tmp_path).select(stored.columns)  # the lens's columns came later

@@ -1,4 +1,4 @@
-"""The Ray backend on a real local cluster: the bytes of the local backend, and a node killed in the middle."""
+"""The Ray backend on a local cluster: the same bytes, also if a node is killed."""
 
 import contextlib
 import json
@@ -128,7 +128,8 @@ def test_the_command_starts_a_cluster_of_its_own(
     settings = (
         "--set d_model=12 --set d_mlp=24 --set n_heads=2 --set d_head=6 --set history_every=50"
     )
-    flags = f"--p 11 --seeds 0:2 {settings} --set spectrum_every=100 --epochs 200 --strategies brute,arcs".split()
+    more = "--set spectrum_every=100 --epochs 200 --strategies brute,arcs"
+    flags = f"--p 11 --seeds 0:2 {settings} {more}".split()
     words = [
         sys.executable,
         "-m",

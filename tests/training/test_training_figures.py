@@ -1,4 +1,4 @@
-"""The two figures of a training history: what is drawn, and that the same figure is the same bytes."""
+"""The two figures of a training history, and that they are the same bytes."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Training with norms: the step's logits are the forward pass's, its gradient is a difference quotient."""
+"""Training with norms: logits are the forward pass's, gradients are exact."""
 
 from itertools import product
 

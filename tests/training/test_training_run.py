@@ -153,7 +153,7 @@ def test_an_interrupt_saves_and_says_how_to_go_on(
 
 
 def test_an_interrupt_before_the_first_epoch_is_not_a_crash(tmp_path: Path) -> None:
-    """While libraries load and kernels compile, an exception out of nowhere would abort the process."""
+    """While libraries load and kernels compile, an exception would abort the process."""
     process = subprocess.Popen(
         command(tmp_path / "model.safetensors"), stderr=subprocess.PIPE, text=True
     )
@@ -280,7 +280,7 @@ def test_many_seeds_equal_one_by_one(tmp_path: Path) -> None:
 def test_many_seeds_at_once_on_a_device_are_stored_as_a_sweep_does(
     tmp_path: Path,
 ) -> None:
-    """The engine of an accelerator, on the CPU: its batch rounds otherwise than one seed alone, by a little."""
+    """The accelerator's engine on the CPU: a batch rounds otherwise by a little."""
     configs = [dataclasses.replace(TINY, seed=seed) for seed in (3, 4)]
     store, stops = Store(tmp_path), iter([False] * 30 + [True])
     with pytest.raises(Interrupted):
@@ -339,7 +339,7 @@ def test_a_checkpoint_with_another_header_is_refused(
 def test_more_epochs_continue_a_finished_run_to_the_bytes_of_one_that_was_never_interrupted(
     uninterrupted: Path, tmp_path: Path
 ) -> None:
-    """At an epoch that is not recorded in the history of the longer run; without --resume nothing changes."""
+    """The epoch is not in the longer run's history; without --resume nothing changes."""
     output, whole = tmp_path / "model.safetensors", RunFiles(uninterrupted)
     epochs = str(json.loads(whole.manifest.read_text())["config"]["epochs"])
     assert run(output, "--epochs", "137").returncode == 0
@@ -438,7 +438,10 @@ def test_presets_are_complete_and_a_manifest_names_its_command(preset: str) -> N
 
 
 def test_the_papers_start_leads_to_the_papers_frequencies() -> None:
-    """Its mainline model has 12, 18, 21, 22; after 1,000 epochs these hold 90 % of W_L's power, each at least 19 %."""
+    """Key frequencies 12, 18, 21 and 22 hold 90 % of W_L's power after 1,000 epochs.
+
+    Each holds at least 19 %.
+    """
     power = train(load_config("original", flags={"epochs": 1000}), threads=1).history.output_power[
         -1
     ]
@@ -449,12 +452,36 @@ def test_the_papers_start_leads_to_the_papers_frequencies() -> None:
 
 # One other value for every setting, so that none can be forgotten.
 OTHERWISE: dict[str, Any] = {
-    "p": 31, "d_model": 64, "d_mlp": 100, "n_heads": 2, "d_head": 16, "equals": True, "train_share": 0.3, "epochs": 7,
-    "lr": 3e-05, "beta_1": 0.95, "beta_2": 0.999, "epsilon": 1e-12, "weight_decay": 0.0, "warmup": 1, "seed": 5,
-    "seeding": "gbmi", "precision": "float64", "history_every": 3, "spectrum_every": 9, "task": "linear:2,3",
-    "activation": "gelu", "architecture": "mlp", "attention_rate": 0.5, "attention_rest": "ones", "vocabularies": 2,
-    "initial_scale": 0.1, "loss": "squares", "initial_rule": "zhong", "schedule": "cosine",
-}  # fmt: skip
+    "p": 31,
+    "d_model": 64,
+    "d_mlp": 100,
+    "n_heads": 2,
+    "d_head": 16,
+    "equals": True,
+    "train_share": 0.3,
+    "epochs": 7,
+    "lr": 3e-05,
+    "beta_1": 0.95,
+    "beta_2": 0.999,
+    "epsilon": 1e-12,
+    "weight_decay": 0.0,
+    "warmup": 1,
+    "seed": 5,
+    "seeding": "gbmi",
+    "precision": "float64",
+    "history_every": 3,
+    "spectrum_every": 9,
+    "task": "linear:2,3",
+    "activation": "gelu",
+    "architecture": "mlp",
+    "attention_rate": 0.5,
+    "attention_rest": "ones",
+    "vocabularies": 2,
+    "initial_scale": 0.1,
+    "loss": "squares",
+    "initial_rule": "zhong",
+    "schedule": "cosine",
+}
 # Those of networks on sequences, whose presets have all the others.
 ON_SEQUENCES: dict[str, Any] = {"d_value": 2, "norm": "none", "batch": 7}
 # All at once, but for the MLP, which has no attention, and for widths that no seeding of the

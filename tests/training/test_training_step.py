@@ -1,4 +1,4 @@
-"""A step is exact: gradients are those of the full transformer, and steps are those of torch and TransformerLens."""
+"""A step is exact: gradients and steps of torch and TransformerLens."""
 
 import dataclasses
 from collections.abc import Callable
@@ -49,7 +49,8 @@ def train_configs(draw: st.DrawFn) -> TrainConfig:
 @st.composite
 def any_configs(draw: st.DrawFn) -> TrainConfig:
     """Models of every kind: attention, tasks, activations, vocabularies, MLPs, losses."""
-    task, p = draw(st.sampled_from([("add", 7), ("add", 6), ("subtract", 5), ("linear:2,3", 5), ("multiply", 6),
+    task, p = draw(st.sampled_from([("add", 7), ("add", 6), ("subtract", 5), ("linear:2,3", 5),
+                                    ("multiply", 6),
                                     ("S3", 6), ("D4", 8), ("multiply0", 5)]))  # fmt: skip
     mlp = draw(st.booleans())
     return dataclasses.replace(
@@ -80,11 +81,12 @@ def start_state(config: TrainConfig, start: Start, bias_seed: int | None = None)
 def full_model_loss(
     w: dict[str, torch.Tensor], config: TrainConfig, pairs: np.ndarray
 ) -> torch.Tensor:
-    """Any model on pairs of tokens, position by position and head by head, for automatic differentiation."""
+    """Compute any model on pairs, position by position, for automatic differentiation."""
     activations: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
         "relu": torch.relu, "abs": torch.abs, "square": lambda x: x**2, "quartic": lambda x: x**4,
         "gelu": lambda x: x * (1 + torch.erf(x / 2**0.5)) / 2, "tanh": torch.tanh,
-        "silu": lambda x: x / (1 + torch.exp(-x)), "softplus": lambda x: torch.log(1 + torch.exp(x)),
+        "silu": lambda x: x / (1 + torch.exp(-x)),
+        "softplus": lambda x: torch.log(1 + torch.exp(x)),
     }  # fmt: skip
     model, activation = config.model_config(), activations[config.activation]
     a, b = torch.tensor(pairs[:, 0]), torch.tensor(pairs[:, 1])
@@ -208,7 +210,10 @@ def test_the_device_engine_takes_the_same_steps(config: TrainConfig) -> None:
 
 
 def test_a_sure_float32_model_has_no_denormal_gradients() -> None:
-    """Products with denormal numbers take four times as long; what is dropped is below 2^-126 of a gradient near 1."""
+    """Denormal products take four times as long, and are dropped.
+
+    What is dropped is below 2^-126 of a gradient near 1.
+    """
     config = TrainConfig(
         p=5, d_model=8, d_mlp=8, n_heads=1, d_head=4, train_share=1.0, attention_rate=1.0
     )
@@ -227,7 +232,7 @@ def test_a_sure_float32_model_has_no_denormal_gradients() -> None:
 
 
 def test_a_sure_model_keeps_its_gradient() -> None:
-    """With logits far apart softmax rounds to 1; the gradient must still be the tiny number it is."""
+    """With logits far apart softmax rounds to 1; the tiny gradient must be right."""
     config = TrainConfig(
         p=5, d_model=8, d_mlp=8, n_heads=1, d_head=4, precision="float64", train_share=1.0
     )
@@ -295,8 +300,8 @@ def test_fifty_steps_equal_transformer_lens(
     preset_equals: bool, weight_decay: float, rate: float
 ) -> None:
     config = TrainConfig(
-        p=13, d_model=16, d_mlp=24, n_heads=2, d_head=8, equals=preset_equals, weight_decay=weight_decay,
-        precision="float64", epochs=50, attention_rate=rate,
+        p=13, d_model=16, d_mlp=24, n_heads=2, d_head=8, equals=preset_equals,
+        weight_decay=weight_decay, precision="float64", epochs=50, attention_rate=rate,
     )  # fmt: skip
     start, model = start_of(config), config.model_config()
     peer = hooked_transformer(config).to(torch.float64)
@@ -375,7 +380,10 @@ def test_original_seeding_gives_the_weights_older_versions_of_transformer_lens_d
 
 
 def test_zhongs_rule_divides_by_the_roots_of_zhongs_code() -> None:
-    """Theirs: 1/√d_mlp for W_in, 1/√vocabulary for W_U, 1/√d_model for all others; the draws are those of `gpt2`."""
+    """Theirs: 1/√d_mlp for W_in, 1/√vocabulary for W_U, 1/√d_model for others.
+
+    The draws are those of `gpt2`.
+    """
     config = TrainConfig(
         p=13, d_model=16, d_mlp=24, n_heads=2, d_head=8, attention_rate=1.0, precision="float64"
     )

@@ -1,4 +1,4 @@
-"""Softmax attention of a step on a CPU: from weights to gates and values of tokens, and back, by hand."""
+"""Softmax attention of a training step on a CPU, forward and backward by hand."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,9 @@ if TYPE_CHECKING:
 
 
 class SoftmaxAttention:
-    """Softmax: gates from weights, and back. Arrays have one row per token of a, then of b, then '=' if there is one.
+    """Gates of softmax from weights, and gradients back.
+
+    Arrays have one row per token of a, then of b, then '=' if there is one.
 
     Attributes:
         gates: scale · softmax, [position, head, a, b].
@@ -32,14 +34,14 @@ class SoftmaxAttention:
         self.d_gates = torch.zeros(2, 2, heads, p, p, dtype=dtype)
 
     def _by_head(self, rows: "Tensor") -> list["Tensor"]:
-        """Tokens and positions, [p + positions, heads·d_head] → per position [head, token, d_head]."""
+        """Split rows of tokens and positions by position: [head, token, d_head] each."""
         p, config = self._config.p, self._config
         by_head = rows.view(-1, config.n_heads, config.d_head).transpose(0, 1)
         of_operands = [by_head[:, :p] + by_head[:, p + side : p + side + 1] for side in range(2)]
         return [*of_operands, by_head[:, p + 2 :]] if config.has_equals else of_operands
 
     def _rows(self, by_head: list["Tensor"]) -> "Tensor":
-        """The transpose of `_by_head`: gradients of tokens and positions from those of each position's tokens."""
+        """Join gradients by position into rows: the transpose of `_by_head`."""
         import torch
 
         of_a, of_b = by_head[0], by_head[1]

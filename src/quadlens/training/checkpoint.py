@@ -1,4 +1,4 @@
-"""A run stopped in the middle, as a value and as a file: resuming from it gives the same bytes as not stopping."""
+"""A run stopped in the middle; resuming it gives the same bytes as not stopping."""
 
 import contextlib
 import dataclasses
@@ -71,7 +71,7 @@ class Checkpoint:
 
 
 def remove_left_over(path: Path, config: TrainConfig) -> None:
-    """Remove the checkpoint of a run that is whole, where a kill left it; one of other settings stays."""
+    """Remove the checkpoint that a kill left beside a whole run of these settings."""
     with contextlib.suppress(BadFile):  # what cannot be read is not known to be this run's
         if path.exists() and load_checkpoint(path).config == config:
             path.unlink()
@@ -106,7 +106,8 @@ def load_checkpoint(path: Path) -> Checkpoint:
         raise BadFile(f"{path} is damaged: its arrays do not match their checksum; {remedy}")
     if not 0 <= checkpoint.epoch <= checkpoint.config.epochs or checkpoint.threads < 1:
         raise BadFile(
-            f"{path} says epoch {header.epoch} and {header.threads} threads, which no run does; {remedy}"
+            f"{path} says epoch {header.epoch} and {header.threads} threads, which no run does; "
+            f"{remedy}"
         )
     size = Layout.of_run(checkpoint.config).size
     if any(array.shape != (size,) for array in flat.values()):

@@ -54,7 +54,8 @@ SEQUENCE_SETTINGS = ("d_value", "batch")
 # Settings that came after the first runs were named: at its default none of them is part of a run's
 # name.
 LATER_SETTINGS = (
-    "task", "activation", "architecture", "attention_rate", "attention_rest", "vocabularies", "initial_scale", "loss",
+    "task", "activation", "architecture", "attention_rate", "attention_rest", "vocabularies",
+    "initial_scale", "loss",
     "initial_rule", "norm", *SEQUENCE_SETTINGS, "schedule",
 )  # fmt: skip
 
@@ -155,7 +156,8 @@ class TrainConfig(Displayed):
         self._check_model()
         if not 0 < self.train_share <= 1 or int(self.p * self.p * self.train_share) < 1:
             raise BadConfig(
-                f"train_share = {self.train_share}; expected a share in (0, 1] that leaves a pair to train on"
+                f"train_share = {self.train_share}; expected a share in (0, "
+                "1] that leaves a pair to train on"
             )
         for name in ("epochs", "warmup", "history_every", "spectrum_every", "batch"):
             if getattr(self, name) < 1:
@@ -187,7 +189,8 @@ class TrainConfig(Displayed):
             raise BadConfig(f"vocabularies = {self.vocabularies}; expected 1 or 2")
         if self.architecture not in get_args(Architecture):
             raise BadConfig(
-                f"architecture {self.architecture!r}; expected one of {', '.join(get_args(Architecture))}"
+                f"architecture {self.architecture!r}; expected one of "
+                f"{', '.join(get_args(Architecture))}"
             )
         if self.initial_rule == "zhong" and self.seeding != "quadlens":
             raise BadConfig(
@@ -255,7 +258,10 @@ class TrainConfig(Displayed):
 def load_config(
     preset: str = DEFAULT_PRESET, file: Path | None = None, flags: Mapping[str, Any] | None = None
 ) -> TrainConfig:
-    """The preset's settings, overridden by a TOML file, overridden by flags; unknown keys are errors."""
+    """Read a preset's settings, overridden by a TOML file, then by flags.
+
+    Unknown keys are errors.
+    """
     settings = read_preset(preset)
     if file is not None:
         if not file.exists():

@@ -41,7 +41,10 @@ SHARED_ROWS = 400
 
 
 def has_fused_step(config: TrainConfig) -> bool:
-    """Whether `CpuEngine` trains it: a transformer with ReLU, one vocabulary, cross-entropy, no norm, on any task."""
+    """Whether `CpuEngine` trains this run.
+
+    It trains transformers with ReLU, one vocabulary, cross-entropy and no norm, on any task.
+    """
     plain = (config.architecture, config.activation, config.loss) == (
         "transformer",
         "relu",
@@ -51,7 +54,7 @@ def has_fused_step(config: TrainConfig) -> bool:
 
 
 class _Desk:
-    """One thread's place of work: its pairs in blocks of `ROWS`, buffers for one block, and sums over all of them.
+    """One thread's pairs in blocks of `ROWS`, its buffers for one block, and its sums.
 
     Attributes:
         dU, dW_L, dS: Gradients of the tables, summed over the thread's training pairs.
@@ -239,13 +242,16 @@ class CpuEngine:
         self._team.close()
 
     def step_gradient(self) -> Measure:
-        """Set `gradient` to that of the mean training loss at `theta`; returns loss and accuracy there."""
+        """Set `gradient` to that of the mean training loss at `theta`.
+
+        Returns loss and accuracy there.
+        """
         for phase in self.phases().values():
             phase()
         return self._measure(self._counts[0])
 
     def phases(self) -> dict[str, Callable[[], object]]:
-        """The parts of `step_gradient` in order, by name, so that a benchmark can say where the time goes."""
+        """List the parts of `step_gradient` by name, so that a benchmark can time each."""
         return {
             "tokens through attention": self._streams_from_weights,
             "tables of the neurons": lambda: self._by_share(self._tables_of_share),
@@ -255,7 +261,7 @@ class CpuEngine:
         }
 
     def validate(self) -> Measure | None:
-        """Loss and accuracy on the validation pairs at the weights of the last `step_gradient`; None without pairs."""
+        """Measure validation pairs at the last step's weights; None without pairs."""
         if not self._counts[1]:
             return None
         self._team.run(self._validation_of_desk)
@@ -318,7 +324,7 @@ class CpuEngine:
         share.W_L.copy_(share.W_L_by_neuron[:, :p].t())
 
     def _loss_of_block(self, desk: _Desk, block: _Block, count: int) -> None:
-        """Tables → hidden units, logits, loss and the gradient by the logits of one block of pairs."""
+        """Compute hidden units, logits, loss and logit gradients of one block of pairs."""
         import torch
 
         p, attention, a, b = self._config.p, self._attention, block.a, block.b
@@ -372,7 +378,7 @@ class CpuEngine:
                 )
 
     def _gradient_of_share(self, member: int) -> None:
-        """Gradients of the tables → one share's gradients, and its part of what is summed over neurons."""
+        """Turn gradients of tables into one share's gradients and its sums over neurons."""
         import torch
 
         share, p = self._shares[member], self._config.p
@@ -387,7 +393,7 @@ class CpuEngine:
         torch.mm(dU, share.W_in.t(), out=share.dR)
 
     def _streams_gradient(self) -> None:
-        """Gradients of R and S → gradients of embeddings, attention and unembedding: backwards through the streams."""
+        """Turn gradients of R and S into those of embeddings, attention and unembedding."""
         import torch
 
         w, dw, config, p = self._w, self._dw, self._config, self._config.p

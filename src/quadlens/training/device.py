@@ -1,4 +1,6 @@
-"""Steps for every model, on any device, many seeds at once: token tables through PyTorch's automatic differentiation.
+"""Steps for every model on pairs, on any device, many seeds at once.
+
+Token tables go through PyTorch's automatic differentiation.
 
 Pre-activations come from tables with one row per token and gates (`network/tables.py`), so that no
 product has a row per pair on one side and d_model on the other:
@@ -101,7 +103,9 @@ class _Chosen(NamedTuple):
 
 
 class _Side(NamedTuple):
-    """What one operand brings, of one or more heads: gates and the tables of pre-activations and of the skip path.
+    """What one operand brings in one or more heads.
+
+    It has gates and the tables of pre-activations and of the skip path.
 
     Attributes:
         gates: [seed, pair, head].
@@ -115,7 +119,7 @@ class _Side(NamedTuple):
 
 
 class DeviceEngine:
-    """Full-batch steps of any trainable model, batched over seeds: every product is one batched product."""
+    """Full-batch steps of any trainable model on pairs, batched over seeds."""
 
     def __init__(
         self,
@@ -167,7 +171,7 @@ class DeviceEngine:
         return [StepMeasures(t, v) for t, v in zip(trained, _measures(*validation), strict=True)]
 
     def _gradient(self) -> tuple[list[Measure], "Tensor"]:
-        """Loss and accuracy on the training pairs, and the flat gradient of the mean loss; one row per seed."""
+        """Measure the training pairs, and the flat gradient of the mean loss, by seed."""
         import torch
 
         losses, correct = self._answer(self._train)
@@ -254,7 +258,7 @@ class DeviceEngine:
         gate_b: "Tensor",
         table_b: "Tensor",
     ) -> "Tensor":
-        """Both operands' rows, each weighed by its gates and summed over heads, [seed, pair, column]."""
+        """Sum both operands' rows, weighed by gates, over heads: [seed, pair, column]."""
         import torch
 
         if self._compiled:
@@ -267,7 +271,10 @@ class DeviceEngine:
         return of_a + torch.einsum("snh,snhm->snm", gate_b, table_b[seed, pairs.b])
 
     def _sides(self, w: dict[str, "Tensor"], config: Config, pairs: _Chosen) -> tuple[_Side, _Side]:
-        """What a and b bring; what has no gate is one more head, whose gate is 1. '=' belongs to b's side."""
+        """Compute what a and b bring; '=' belongs to b's side.
+
+        What has no gate is one more head, whose gate is 1.
+        """
         import torch
 
         p, first_b, equals = config.p, config.b_token_offset, config.equals_token
@@ -310,7 +317,10 @@ class DeviceEngine:
     def _gates(
         self, w: dict[str, "Tensor"], streams: list["Tensor"], config: Config, softmax: Softmax
     ) -> "Tensor":
-        """Scale · softmax of the scores, [position, seed, a, b, head]; the last position is read and sees all."""
+        """Compute scale · softmax of the scores, [position, seed, a, b, head].
+
+        The last position is read and sees all.
+        """
         import torch
 
         heads, read = (config.n_heads, config.d_head), config.read_position
@@ -344,7 +354,10 @@ def _normed(norm: Norm | None, x: "Tensor", w: dict[str, "Tensor"], name: str) -
 
 
 def _written(w: dict[str, "Tensor"], stream: "Tensor", into: "Tensor", config: Config) -> "Tensor":
-    """What each head would bring of each token at full attention, [seed, token, head, column of `into`]."""
+    """Compute what each head brings of each token at full attention.
+
+    The array is [seed, token, head, column of `into`].
+    """
     heads = (config.n_heads, config.d_head)
     values = (stream @ w["W_V"]).view(len(stream), -1, *heads)
     onward = w["W_O"].view(len(stream), *heads, -1) @ into[:, None]

@@ -1,4 +1,4 @@
-"""What takes a training step: one protocol for a CPU core and for a device that trains many seeds at once."""
+"""What takes a training step: a protocol for CPU cores and for accelerators."""
 
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -16,7 +16,10 @@ class Measure(NamedTuple):
 
 
 class StepMeasures(NamedTuple):
-    """What one step found at the weights it started from; validation is None without validation pairs."""
+    """What one step measured at the weights it started from.
+
+    Validation is None without validation pairs.
+    """
 
     train: Measure
     validation: Measure | None
@@ -35,7 +38,7 @@ class Engine(Protocol):
     """Full-batch AdamW steps for one or more seeds of the same settings."""
 
     def step(self, epoch: int, config: TrainConfig, validate: bool) -> list[StepMeasures]:
-        """Take the step with index `epoch`; returns what was measured before it, one entry per seed."""
+        """Take the step with index `epoch`; return the measures before it, by seed."""
 
     def state(self) -> OptimiserState:
         """A copy of weights and moments."""

@@ -1,4 +1,4 @@
-"""What happened while a model was trained: losses, accuracies, and which frequencies emerged when."""
+"""What happened while a model was trained: losses, accuracies, frequencies."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -71,7 +71,7 @@ class Recorder:
 
     @classmethod
     def continuing(cls, history: History, every: int) -> "Recorder":
-        """A recorder that already has the rows of `history` but the last step's, unless it is one of `every` epochs."""
+        """Continue `history` without its last step, unless it is one of `every` epochs."""
         recorder = cls(half=history.input_power.shape[1])
         recorder.curves = [tuple(row) for row in history.curves.tolist() if row[0] % every == 0]
         spectra = zip(
@@ -81,7 +81,10 @@ class Recorder:
         return recorder
 
     def add_spectrum(self, epoch: int, model: Weights) -> None:
-        """Record the power of every frequency, summed over neurons; a task without frequencies has none to record."""
+        """Record the power of every frequency, summed over neurons.
+
+        A task without frequencies has none to record.
+        """
         if model.config.task.cyclic is None:
             return
         layer = model.collapse()

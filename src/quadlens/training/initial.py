@@ -21,7 +21,10 @@ DRAW_ORDER = {
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """A run's settings, initial weights and split; pairs are sorted, for locality, and none where words are drawn."""
+    """A run's settings, initial weights and split.
+
+    Pairs are sorted for locality; there are none where words are drawn.
+    """
 
     config: TrainConfig
     params: Weights

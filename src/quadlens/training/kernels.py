@@ -29,7 +29,9 @@ _EXPONENT_IN_LOW_BITS = 1.5 * 2.0**52 + 1023
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile with numba; `unwrap` takes off the shape checks that the tests put around every function.
+    """Compile with numba.
+
+    Shape checks that the tests put around every function are unwrapped first.
 
     Sums may be reassociated (they become vector sums, in an order fixed at compile time) and NaN is
     ruled out.
@@ -131,7 +133,9 @@ def scatter_all(gradient, a, b, p, d_S):  # type: ignore[no-untyped-def]
 
 @compiled
 def gated(tables, gates, a, b, p, relu, out):  # type: ignore[no-untyped-def]
-    """out[r] = T[a] + T[p + b] + Σ_h (gates[0,h,a,b] T_h[a] + gates[1,h,a,b] T_h[p + b]), or its ReLU.
+    """Set each row of `out` to its tables' rows, weighed by gates, or to its ReLU.
+
+    out[r] = T[a] + T[p + b] + Σ_h (gates[0,h,a,b] T_h[a] + gates[1,h,a,b] T_h[p + b]).
 
     T is `tables`: it has 2p rows that no gate multiplies, then the 2p rows T_h of each head h.
     """
@@ -153,7 +157,9 @@ def gated(tables, gates, a, b, p, relu, out):  # type: ignore[no-untyped-def]
 
 @compiled
 def gated_scatter(gradient, h, relu, tables, gates, a, b, p, d_tables, d_gates):  # type: ignore[no-untyped-def]
-    """Gradients of `gated` from that of its result h: those of tables are added, those of gates set.
+    """Turn the gradient of `gated`'s result h into those of tables and gates.
+
+    Those of tables are added, those of gates set.
 
     `gradient` is set to 0 where ReLU was.
     """
@@ -204,7 +210,10 @@ def gated_sum(gate_a, table_a, gate_b, table_b, a, b, out):  # type: ignore[no-u
 
 @compiled
 def gated_sum_gradient(gradient, gate, table, token, d_gate, d_table):  # type: ignore[no-untyped-def]
-    """Gradients of one side of `gated_sum` from that of its result: d_gate is a dot product, d_table a weighted sum."""
+    """Turn the gradient of `gated_sum`'s result into that of one operand.
+
+    The gradient of the gate is a dot product, that of the table a weighted sum.
+    """
     d_table[:] = d_table.dtype.type(0)
     for r in range(token.shape[0]):
         row, x, to = gradient[r], table[token[r]], d_table[token[r]]
@@ -218,7 +227,7 @@ def gated_sum_gradient(gradient, gate, table, token, d_gate, d_table):  # type: 
 
 @compiled
 def adamw(theta, gradient, first, second, step, lr, beta_1, beta_2, epsilon, weight_decay):  # type: ignore[no-untyped-def]
-    """One step of AdamW (decoupled weight decay) on the flat parameters, in place; `step` counts from 1."""
+    """Take one step of AdamW (decoupled weight decay) in place; `step` counts from 1."""
     number = theta.dtype.type
     keep_1, add_1 = number(beta_1), number(1.0 - beta_1)
     keep_2, add_2 = number(beta_2), number(1.0 - beta_2)

@@ -37,7 +37,7 @@ class Kind(ABC):
 
     @abstractmethod
     def layout(self, config: TrainConfig) -> Layout:
-        """Where its weights lie."""
+        """Return where its weights lie in the flat vector."""
 
     @abstractmethod
     def preset(self, config: TrainConfig) -> str:
@@ -57,7 +57,8 @@ class OnPairs(Kind):
         given = [name for name in SEQUENCE_SETTINGS if getattr(config, name) != usual[name]]
         if given:
             raise BadConfig(
-                f"{', '.join(given)}: for networks on sequences (architecture = sequence); leave it out"
+                f"{', '.join(given)}: for networks on sequences (architecture = sequence); "
+                "leave it out"
             )
 
     def layout(self, config: TrainConfig) -> Layout:
@@ -69,7 +70,7 @@ class OnPairs(Kind):
         return "eos" if config.equals else "paper"
 
     def words(self, config: TrainConfig) -> tuple[str, str]:
-        """Modulus and pairs."""
+        """Return the task with its modulus, and the number of pairs, in words."""
         return f"p = {config.p}", f"{int(config.p**2 * config.train_share)} of {config.p**2} pairs"
 
 
@@ -105,7 +106,8 @@ class OneHotMLP(OnPairs):
         super().check(config)
         if config.attention_rate or config.equals or config.seeding != "quadlens":
             raise BadConfig(
-                "an MLP has no attention, no '=' and no seeding but quadlens; leave these settings out"
+                "an MLP has no attention, no '=' and no seeding but quadlens; "
+                "leave these settings out"
             )
         if config.initial_rule == "zhong":
             raise BadConfig(
@@ -181,7 +183,8 @@ class OnSequences(Kind):
         only = {"seeding": "quadlens", "loss": "cross-entropy", "activation": "relu"}
         if any(getattr(config, name) != value for name, value in only.items()):
             raise BadConfig(
-                f"networks on sequences have {', '.join(f'{n} = {v}' for n, v in only.items())} alone"
+                f"networks on sequences have {', '.join(f'{n} = {v}' for n, v in only.items())} "
+                "alone"
             )
 
     def network(self, config: TrainConfig) -> SequenceConfig:
@@ -189,11 +192,11 @@ class OnSequences(Kind):
         return sequence_config(config)
 
     def layout(self, config: TrainConfig) -> Layout:
-        """As files have it."""
+        """Return the layout that files have."""
         return SequenceLayout.of(self.network(config))
 
     def preset(self, config: TrainConfig) -> str:
-        """By the task."""
+        """Choose the preset by the task."""
         return "adder" if config.task.startswith("add") else "max"
 
     def words(self, config: TrainConfig) -> tuple[str, str]:

@@ -1,4 +1,7 @@
-"""All trained weights as one flat vector, so that the optimiser is one loop and a checkpoint three arrays."""
+"""All trained weights as one flat vector.
+
+So the optimiser is one loop and a checkpoint three arrays.
+"""
 
 import math
 from abc import ABC, abstractmethod
@@ -91,7 +94,7 @@ class Layout(ABC):
 
 @dataclass(frozen=True)
 class PairLayout(Layout):
-    """Of a network on pairs.
+    """The layout of a network on pairs.
 
     Heads are concatenated: W_V is [d_model, n_heads·d_head] and W_O is [n_heads·d_head, d_model],
     so that all heads are one matrix product; W_Q and W_K, where there are any, are laid out as W_V.
@@ -137,7 +140,10 @@ class PairLayout(Layout):
 
 @dataclass(frozen=True)
 class SequenceLayout(Layout):
-    """Of a network on sequences: as its file has it, without biases; positions may share a row of W_pos."""
+    """The layout of a network on sequences: as its file has it, without biases.
+
+    Positions may share a row of W_pos.
+    """
 
     config: SequenceConfig
 
@@ -171,7 +177,9 @@ def _flat_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def position_rows(config: SequenceConfig) -> list[int]:
-    """Which row of the trained W_pos each position has: the i-th digits of operands and answer share row i.
+    """Say which row of the trained W_pos each position has.
+
+    The i-th digits of operands and answer share row i.
 
     '+' and '=' have a row each; the answer's last digit, which is never fed, has that of '+'.
     """

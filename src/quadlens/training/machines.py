@@ -1,4 +1,7 @@
-"""What each kind of network starts from, what takes its steps, and how it is judged (`training.kinds` has the rest)."""
+"""What each kind of network starts from, what trains it, and how it is judged.
+
+The rest of a kind is in `training.kinds`.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -34,11 +37,11 @@ class Machine(ABC):
 
     @abstractmethod
     def judged(self, result: "TrainingResult") -> tuple[int, int, float, float]:
-        """How many inputs a trained network answers right, of how many; the smallest margin; the mean loss."""
+        """Count right answers, of how many; measure the smallest margin and the mean loss."""
 
 
-class OnPairs(Machine):
-    """Of networks that answer pairs (a, b)."""
+class PairMachine(Machine):
+    """Start, engine and judgement of networks that answer pairs (a, b)."""
 
     def start(self, config: TrainConfig) -> Start:
         """Initial weights, and the split of all pairs."""
@@ -65,16 +68,19 @@ class OnPairs(Machine):
         return DeviceEngine(config, state, train, validation, device, threads)
 
     def judged(self, result: "TrainingResult") -> tuple[int, int, float, float]:
-        """Over all pairs."""
+        """Judge over all pairs."""
         answers = evaluate(result.params.collapse())
         return answers.correct, answers.pairs, answers.min_margin, answers.loss
 
 
-class Transformer(OnPairs):
-    """Of one layer with attention."""
+class TransformerMachine(PairMachine):
+    """Start of a network of one layer with attention."""
 
     def initial(self, config: TrainConfig, rng: np.random.Generator | None) -> Weights:
-        """Weights from N(0, initial_scale²/d_model), or by other widths (`initial_rule`); norms' weights are 1."""
+        """Draw weights from N(0, initial_scale²/d_model), or by other widths.
+
+        The setting `initial_rule` says by which; norms' weights are 1.
+        """
         model = config.model_config()
         shapes = model.shapes
         # Both W_in and W_U end with the width that Zhong et al. divide by.
@@ -101,8 +107,8 @@ class Transformer(OnPairs):
         )
 
 
-class OneHotMLP(OnPairs):
-    """Of two layers on one-hot tokens."""
+class MLPMachine(PairMachine):
+    """Start of a network of two layers on one-hot tokens."""
 
     def initial(self, config: TrainConfig, rng: np.random.Generator | None) -> Weights:
         """Weights from N(0, initial_scale²); operands that share their weights have W_b = W_a."""
@@ -120,8 +126,11 @@ class OneHotMLP(OnPairs):
         )
 
 
-class OnSequences(Machine):
-    """Of one layer that reads a sequence of tokens; words are drawn anew for every step."""
+class SequenceMachine(Machine):
+    """Start, engine and judgement of networks on sequences.
+
+    Words are drawn anew for every step.
+    """
 
     def start(self, config: TrainConfig) -> Start:
         """Initial weights; there is no split."""
@@ -138,14 +147,14 @@ class OnSequences(Machine):
         )
 
     def judged(self, result: "TrainingResult") -> tuple[int, int, float, float]:
-        """Over words drawn evenly."""
+        """Judge over words drawn evenly."""
         return tried(result.config, result.end.theta)
 
 
 MACHINES: dict[str, Machine] = {
-    "transformer": Transformer(),
-    "mlp": OneHotMLP(),
-    "sequence": OnSequences(),
+    "transformer": TransformerMachine(),
+    "mlp": MLPMachine(),
+    "sequence": SequenceMachine(),
 }
 
 

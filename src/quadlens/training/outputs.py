@@ -124,7 +124,10 @@ def check_run_id(run_id: str, config: TrainConfig) -> None:
 
 
 def command_line(config: TrainConfig, threads: int, output: str) -> str:
-    """The shortest `quadlens train` command that gives this run; threads belong to it because they change rounding."""
+    """Write the shortest `quadlens train` command that gives this run.
+
+    Threads belong to it because they change rounding.
+    """
     settings = dataclasses.asdict(config)
     defaults = dataclasses.asdict(TrainConfig()) | read_preset(DEFAULT_PRESET)
     preset = config.kind.preset(config)
@@ -156,7 +159,10 @@ def versions() -> dict[str, str]:
 
 
 def machine() -> dict[str, str]:
-    """What the bytes depend on beside versions: the processor's kind, model and instruction set, and the system."""
+    """Name what the bytes depend on beside versions.
+
+    That is the processor's kind, model and instruction set, and the system.
+    """
     import torch
 
     try:
@@ -208,7 +214,7 @@ class RunFiles:
 
     @property
     def optimiser(self) -> Path:
-        """Where a finished run stands, the optimiser's moments included: more epochs continue from there."""
+        """The optimiser's state of a finished run: more epochs continue from there."""
         return self.model.with_name(f"{self._stem}.optimiser")
 
     @property
@@ -218,7 +224,9 @@ class RunFiles:
 
 
 def snapshot_epochs(count: int, epochs: int) -> tuple[int, ...]:
-    """`count` epochs from 0 to `epochs`, evenly spaced in log(epoch + 1) and at least one epoch apart.
+    """Choose `count` epochs from 0 to `epochs`, evenly spaced in log(epoch + 1).
+
+    They are at least one epoch apart.
 
     >>> snapshot_epochs(8, 1000)
     (0, 2, 6, 18, 51, 138, 372, 1000)
@@ -254,7 +262,7 @@ def keep_snapshots(directory: Path, epochs: Sequence[int]) -> None:
 
 
 def check_writable(files: RunFiles, config: TrainConfig, snapshots: int = 0) -> None:
-    """Say before training, not after, that the results, and that many snapshots, could not be written."""
+    """Refuse before training, not after, a place or snapshots that cannot be written."""
     directory = files.model.parent
     if files.model.is_dir():
         raise BadFile(f"cannot write {files.model}: it is a directory; give a file name")
@@ -263,7 +271,8 @@ def check_writable(files: RunFiles, config: TrainConfig, snapshots: int = 0) -> 
         free = shutil.disk_usage(directory).free
     except OSError as error:
         raise BadFile(
-            f"cannot write to {directory}: {error.strerror}; choose a directory that exists and is writable"
+            f"cannot write to {directory}: {error.strerror}; "
+            "choose a directory that exists and is writable"
         ) from None
     per_weight = CHECKPOINT_BYTES_PER_WEIGHT + SNAPSHOT_BYTES_PER_WEIGHT * snapshots
     needed = Layout.of_run(config).size * per_weight + SPARE_BYTES
@@ -277,7 +286,9 @@ def check_writable(files: RunFiles, config: TrainConfig, snapshots: int = 0) -> 
 def write_run(
     files: RunFiles, result: TrainingResult, seconds: float, *, to_continue: bool = False
 ) -> TrainingManifest:
-    """Write history, model and, last, the manifest: a run with a manifest is whole. Returns the manifest.
+    """Write history, model and, last, the manifest, which is returned.
+
+    A run with a manifest is whole.
 
     Args:
         files: Where.

@@ -1,4 +1,4 @@
-"""How a network learned: what every snapshot of a run says, one row each, also of other people's checkpoints.
+"""How a network learned: a row for every snapshot, also of other checkpoints.
 
 Restricted and excluded loss are Nanda et al.'s (arXiv 2301.05217), with the key frequencies of the
 last snapshot. With L(a, b, c) the logits, the waves of frequency k are the components of L along
@@ -66,7 +66,9 @@ class NoSnapshots(BadFile):
 @short
 @dataclass(frozen=True)
 class Snapshot:
-    """What one snapshot says; None where a number has no meaning for the model, or was not asked for.
+    """What one snapshot says.
+
+    None stands where a number has no meaning for the model, or was not asked for.
 
     Attributes:
         epoch: Steps taken before, or what the file's name says.
@@ -134,8 +136,11 @@ class RunHistory(Displayed):
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON view."""
-        rows = [{**vars(snapshot), "frequencies": dict(zip(map(str, self.keys), snapshot.frequencies, strict=True))}
-                for snapshot in self.snapshots]  # fmt: skip
+        names = [str(k) for k in self.keys]
+        rows = [
+            {**vars(row), "frequencies": dict(zip(names, row.frequencies, strict=True))}
+            for row in self.snapshots
+        ]
         return {"name": self.name, "key_frequencies": list(self.keys), "snapshots": rows}
 
     def frame(self) -> "polars.DataFrame":
@@ -153,11 +158,12 @@ class RunHistory(Displayed):
     def table(self) -> Table:
         """The rows for a reader."""
         header = ("epoch", "train", "held out", "right", "restricted", "excluded",
-                  *(f"wave {k}" for k in self.keys), "clusters", "neurons", "lens R²", "quadrature", "margin", "proved",
-                  "m", "cost")  # fmt: skip
+                  *(f"wave {k}" for k in self.keys), "clusters", "neurons", "lens R²", "quadrature",
+                  "margin", "proved", "m", "cost")  # fmt: skip
         rows = [
             (str(x.epoch), _short(x.train_loss), _short(x.test_loss), percent(x.accuracy),
-             _short(x.restricted_loss), _short(x.excluded_loss), *(_short(size) for size in x.frequencies),
+             _short(x.restricted_loss), _short(x.excluded_loss),
+             *(_short(size) for size in x.frequencies),
              _whole(x.clusters), _share(x.clustered), decimals(x.lens_r2), _short(x.exact_error),
              _short(x.min_margin), _share(x.certified_share, "down"), _whole(x.rank),
              _share(x.cost_share, "up"))
@@ -190,7 +196,7 @@ def history(
     proofs: bool = True,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> RunHistory:
-    """What every snapshot of a run says: losses, key frequencies, clusters, lens, quadrature error, margin and proof.
+    """Say of every snapshot of a run losses, frequencies, lens, margin and proof.
 
     Args:
         run: A model's file with its snapshots beside it (`quadlens train --snapshots`), the
@@ -226,7 +232,8 @@ def history(
         model = model_in(file, activation)
         if model.config.p != last.config.p:
             raise BadFile(
-                f"{file} is a model of {model.config.p} elements, and the last one has {last.config.p}; "
+                f"{file} is a model of {model.config.p} elements, "
+                f"and the last one has {last.config.p}; "
                 "keep one run per directory"
             )
         snapshots.append(_snapshot(epoch, study_of(model), keys, train, proofs))
@@ -234,7 +241,10 @@ def history(
 
 
 def files_of(path: Path) -> list[tuple[int, Path]]:
-    """Epochs and their files, in order: snapshots, or checkpoints by the last number in their name."""
+    """List epochs and their files: snapshots, or checkpoints.
+
+    A checkpoint's epoch is the last number in its name.
+    """
     directory = path if path.is_dir() else RunFiles(path).snapshots
     if not directory.is_dir():
         manifest = _manifest(path)
@@ -266,7 +276,7 @@ def model_in(file: Path, activation: str | None = None) -> Weights:
 
 
 def _training_pairs(path: Path, p: int) -> Int[np.ndarray, "n 2"] | None:
-    """The pairs that a run of models of p elements was trained on; None where its manifest is not beside them."""
+    """Find the pairs a run was trained on; None where its manifest is missing."""
     model = (
         path.with_name(path.name.removesuffix(".snapshots") + ".safetensors")
         if path.is_dir()
@@ -277,7 +287,8 @@ def _training_pairs(path: Path, p: int) -> Int[np.ndarray, "n 2"] | None:
         return None
     if manifest.config.p != p:
         raise BadFile(
-            f"{RunFiles(model).manifest} is of a run with p = {manifest.config.p}, but the snapshots beside it have "
+            f"{RunFiles(model).manifest} is of a run with p = {manifest.config.p}, "
+            "but the snapshots beside it have "
             f"p = {p}; keep one run per directory"
         )
     return start_of(manifest.config).train
@@ -371,7 +382,10 @@ def _lens_r2(study: Study) -> tuple[float | None, float | None]:
 def key_waves(
     logits: Float[np.ndarray, "n n c"], keys: tuple[int, ...]
 ) -> Float[np.ndarray, "k n c"]:
-    """The components of L along cos(kw(a+b)) and sin(kw(a+b)), as functions of a + b and c, one per key frequency."""
+    """Split L into its components along cos(kw(a+b)) and sin(kw(a+b)).
+
+    They are functions of a + b and c, one per key frequency.
+    """
     n, a = len(logits), np.arange(len(logits))
     of_sum = np.stack([logits[a, (s - a) % n].mean(axis=0) for s in range(n)])
     spectrum = waves_of(of_sum)
@@ -405,7 +419,9 @@ def _proof(study: Study) -> dict[str, Any] | None:
 
 
 def _hopeless(layer: FloatTables) -> bool:
-    """Whether in float64 even the largest rank that `moments` would try proves no input of a ReLU model.
+    """Whether `moments` cannot prove an input of a ReLU model, judged in float64.
+
+    This is so if even the largest rank that it would try proves none.
 
     Most snapshots of a young network are like that, and exact integers take seconds to say so.
     """
@@ -420,7 +436,10 @@ def _hopeless(layer: FloatTables) -> bool:
 
 
 def covered(layer: FloatTables, form: LowRank) -> Bool[np.ndarray, "p p"]:
-    """The inputs of a ReLU model that the theorem of `moments` covers with this form, in float64 (no proof)."""
+    """Find inputs of a ReLU model that the theorem of `moments` covers with a form.
+
+    This is float64, no proof.
+    """
     W = np.ldexp(form.basis.T.astype(float) @ form.coefficients, -form.shift)
     spread = np.ptp(layer.W_L - W, axis=0)
     hidden = [np.maximum(layer.pre(a), 0) for a in range(layer.p)]

@@ -1,4 +1,4 @@
-"""The two steps that have a row per pair, as functions that automatic differentiation knows the gradients of.
+"""The two steps that have a row per pair, with gradients of their own.
 
 On a CPU each is one compiled pass where eager PyTorch would make a dozen. This module needs PyTorch
 to be imported.

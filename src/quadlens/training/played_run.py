@@ -1,4 +1,6 @@
-"""A run in one small file: what `history` says of it, and its collapsed weights, rounded, at epochs to look at.
+"""A run in one small file, to be played.
+
+It has what `history` says, and collapsed weights, rounded, at epochs to look at.
 
 The explorer's scrubber plays it, and a bundled model has one where 60 snapshots would not fit.
 `NAME.run` is compressed by zlib: the length of a JSON header (8 bytes, little-endian), the header,
@@ -124,7 +126,7 @@ def run_to_play(
 
 
 def played_run(run: Path, rows: RunHistory) -> PlayedRun:
-    """A run whose rows are known, with the weights of those of its snapshots that are far enough apart.
+    """Make a played run of known rows, with weights of snapshots far enough apart.
 
     Raises:
         BadConfig: for models without frequencies: softmax attention, several layers, a task that is
@@ -146,7 +148,10 @@ def played_run(run: Path, rows: RunHistory) -> PlayedRun:
 
 
 def record(history: RunHistory, layers: list[tuple[int, FloatTables]]) -> PlayedRun:
-    """A run to be played: its rows, and its collapsed models by epoch, as they are numbered in their files."""
+    """Make a played run of its rows and its collapsed models by epoch.
+
+    Epochs are as numbered in the files.
+    """
     steps: list[tuple[float, ...]] = []
     codes: list[tuple[np.ndarray, ...]] = []
     now: list[Any] = [0.0] * len(STEPS)

@@ -1,4 +1,6 @@
-"""Networks on sequences: what is trained, on which words, and its step by automatic differentiation.
+"""Networks on sequences: what is trained, on which words, and by which step.
+
+Gradients are by automatic differentiation.
 
 `add:N` is asked for the sum of two numbers of N digits in base p, lowest digit first; `max:K` for
 the largest of K tokens out of p. Words are drawn anew for every step, from the run's seed and the
@@ -29,7 +31,10 @@ START, STEP, VALIDATE, JUDGE = range(4)
 
 
 class Words(NamedTuple):
-    """Inputs, [word, position fed], and the right token of each step, [word, step]; steps are read at the last ones."""
+    """Words to train on: inputs [word, position fed], right tokens [word, step].
+
+    Steps are read at the last positions.
+    """
 
     tokens: Int[np.ndarray, "n t"]
     right: Int[np.ndarray, "n steps"]
@@ -77,7 +82,7 @@ def initial_weights(config: TrainConfig) -> Weights:
 
 
 def tried(config: TrainConfig, theta: np.ndarray) -> tuple[int, int, float, float]:
-    """Of 10,010 words drawn evenly: how many are right at every step; all; the smallest margin; the mean loss."""
+    """Try 10,010 words drawn evenly: right at every step, all, smallest margin, loss."""
     import torch
 
     words = draw(config, np.random.default_rng([config.seed, JUDGE]), SAMPLES)
@@ -155,7 +160,10 @@ class SequenceEngine:
 def answer(
     theta: "Tensor", layout: SequenceLayout, words: Words
 ) -> tuple["Tensor", "Tensor", "Tensor"]:
-    """Mean cross-entropy over words and steps; which words are right at every step; their smallest margins."""
+    """Measure mean cross-entropy, which words are right, and their smallest margins.
+
+    A word is right if it is right at every step.
+    """
     import torch
 
     tokens, right = (torch.from_numpy(array).to(theta.device) for array in words)

@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 
 class Team:
-    """`size` threads, the caller being the first; `run(task)` calls task(0) … task(size-1) and waits for all.
+    """A team of `size` threads, the caller being the first.
+
+    `run(task)` calls task(0) … task(size-1) and waits for all.
 
     A step takes a few milliseconds and has three such meetings, so starting threads or filling a
     queue each time would be felt: the members sleep on a bare lock. Only what releases the GIL
@@ -29,7 +31,7 @@ class Team:
             ).start()
 
     def run(self, task: Callable[[int], None]) -> None:
-        """Call `task` with every member's number, in parallel; an exception of any member is raised here."""
+        """Call `task` with every member's number; raise an exception of any member here."""
         self._task, self._failure = task, None
         for lock in self._go:
             lock.release()
@@ -62,7 +64,10 @@ class Team:
 
 
 def share_out(total: int, parts: int) -> list[slice]:
-    """Cut 0 … total-1 into `parts` runs of nearly equal length, in multiples of 16 where there is room."""
+    """Cut 0 … total-1 into `parts` runs of nearly equal length.
+
+    They are multiples of 16 where there is room.
+    """
     unit = 16 if total >= 16 * parts else 1
     units = -(-total // unit)
     edges = [min(total, unit * (units * part // parts)) for part in range(parts + 1)]

@@ -204,7 +204,7 @@ def _step(
 def seconds_per_epoch(
     config: TrainConfig, *, device: str = "auto", threads: int | None = None
 ) -> float:
-    """How long one step takes here and now, measured on a few steps of a run that is thrown away."""
+    """Measure how long one step takes, on a few steps of a run that is thrown away."""
     device, threads = place(config, device, threads, None)
     start, layout = start_of(config), Layout.of_run(config)
     theta = layout.flatten(start.params)[None]
@@ -232,7 +232,10 @@ def _common(configs: Sequence[TrainConfig]) -> TrainConfig:
 def place(
     config: TrainConfig, device: str, threads: int | None, resume: Sequence[Checkpoint] | None
 ) -> tuple[str, int]:
-    """Device and threads, as many as the kind of network takes; a resumed run keeps its own, others round otherwise."""
+    """Choose device and threads, as many as the kind of network takes.
+
+    A resumed run keeps its own: others would round otherwise.
+    """
     try:
         from quadlens.training.device import choose_device
 
@@ -250,7 +253,8 @@ def _check_resume(configs: Sequence[TrainConfig], resume: Sequence[Checkpoint]) 
     for config, checkpoint in zip(configs, resume, strict=True):
         if config.schedule == "cosine" and config.epochs != checkpoint.config.epochs:
             raise BadConfig(
-                f"the learning rate falls to 0 over {checkpoint.config.epochs} epochs (schedule = cosine), and "
+                f"the learning rate falls to 0 over {checkpoint.config.epochs} epochs (schedule = "
+                "cosine), and "
                 f"{config.epochs} are asked for; use as many, or another output"
             )
         # How long a run is changes none of its other steps.

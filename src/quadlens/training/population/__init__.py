@@ -1,4 +1,4 @@
-"""Many models: sweeps that survive anything, the dataset they leave, and the paper's population beside ours."""
+"""Many models: sweeps, the dataset they leave, and the paper's population."""
 
 from quadlens.training.population.backends import LocalBackend
 from quadlens.training.population.store import RunDirectory, Store

@@ -1,4 +1,4 @@
-"""What a sweep stores of one trained model: evaluation, explanation, bounds, a proof by each strategy."""
+"""What a sweep stores of a model: answers, explanation, bounds and proofs."""
 
 import dataclasses
 import io
@@ -122,7 +122,9 @@ def _neurons(explanation: Explanation) -> bytes:
 
 
 def attention_measures(study: Study) -> dict[str, float | None] | None:
-    """What changes from constant attention to softmax: Zhong et al.'s measures, and what the lens says.
+    """Measure what changes from constant attention to softmax.
+
+    These are Zhong et al.'s measures and what the lens says.
 
     `symmetric_part` is the lens's; `product_share` the share of product waves in what neurons read,
     a mean over the neurons in clusters. None for an MLP and for a task without frequencies.

@@ -15,7 +15,7 @@ import time
 from typing import Any, Protocol, runtime_checkable
 
 from quadlens.base.errors import BadConfig, MissingExtra
-from quadlens.training.population.one_model import Outcome, Task, make_model
+from quadlens.training.population.one_model import Job, Outcome, make_model
 
 # Ray itself waits for minutes for a host that does not answer.
 CONNECT_SECONDS = 10.0
@@ -39,7 +39,7 @@ class Backend(Protocol):
         """How many models are made at the same time now."""
         ...
 
-    def make(self, task: Task) -> Outcome:
+    def make(self, job: Job) -> Outcome:
         """Make one model, or say why not; a worker that dies is an outcome."""
         ...
 
@@ -49,7 +49,10 @@ class Backend(Protocol):
 
 
 class LocalBackend:
-    """One process for each thread that asks for models: a process that is killed costs only the model it was making."""
+    """One process for each thread that asks for models.
+
+    A process that is killed costs only the model it was making.
+    """
 
     def __init__(self, processes: int) -> None:
         """Start nothing yet."""
@@ -59,19 +62,19 @@ class LocalBackend:
         self._lock = threading.Lock()
 
     def workers(self) -> int:
-        """One per thread."""
+        """Count one worker per thread."""
         return self.threads
 
-    def make(self, task: Task) -> Outcome:
-        """In this thread's process, which is started when there is none."""
+    def make(self, job: Job) -> Outcome:
+        """Make it in this thread's process, which is started when there is none."""
         try:
             if getattr(self._of_thread, "pool", None) is None:
                 self._of_thread.pool = self._start()
-            outcome: Outcome = self._of_thread.pool.submit(make_model, task).result()
+            outcome: Outcome = self._of_thread.pool.submit(make_model, job).result()
             return outcome
         except RuntimeError as error:  # loky: the process is gone, or the pool was closed
             self._of_thread.pool = None
-            return Outcome(task.run_id, "failed", _ending(error))
+            return Outcome(job.run_id, "failed", _ending(error))
 
     def _start(self) -> Any:
         from joblib.externals.loky import ProcessPoolExecutor
@@ -104,7 +107,7 @@ def _ending(error: RuntimeError) -> str:
 
 
 def _begin() -> None:
-    """In a new process: Ctrl-C, which reaches the whole group of processes, is the driver's business."""
+    """Start a process without Ctrl-C, which is the driver's business."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_driver, args=(os.getppid(),), daemon=True).start()
 
@@ -157,15 +160,15 @@ class RayBackend:
         """Cores of the nodes that are alive."""
         return max(1, int(self._ray.cluster_resources().get("CPU", 0)))
 
-    def make(self, task: Task) -> Outcome:
-        """As a task on some node; one whose worker or node is gone has failed."""
-        reference = self._make.remote(task)
+    def make(self, job: Job) -> Outcome:
+        """Make it as a task on some node; it fails if its worker or node is gone."""
+        reference = self._make.remote(job)
         self._running.add(reference)
         try:
             outcome: Outcome = self._ray.get(reference)
             return outcome
         except self._ray.exceptions.RayError as error:
-            return Outcome(task.run_id, "failed", _first_line(error))
+            return Outcome(job.run_id, "failed", _first_line(error))
         finally:
             self._running.discard(reference)
 

@@ -1,4 +1,4 @@
-"""The paper's population beside ours: every statement of its appendix "Results for other random seeds"."""
+"""The paper's population beside ours: its appendix "Results for other random seeds"."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -123,8 +123,10 @@ class Comparison:
         alone = sum(test.verdict == "differs" for test in tests)
         together = sum(test.p_holm is not None and test.p_holm < 0.05 for test in tests)
         return (
-            f"Of {len(tests)} comparisons that could have come out either way {len(tests) - alone} agree and {alone} "
-            f"differ at 95 %, {together} of these also after Holm's correction for all {len(tests)}."
+            f"Of {len(tests)} comparisons that could have come out either way {len(tests) - alone} "
+            f"agree and {alone} "
+            f"differ at 95 %, {together} of these also after Holm's correction for all "
+            f"{len(tests)}."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -196,7 +198,7 @@ def why_not_comparable(frame: "polars.DataFrame") -> str | None:
 
 
 def _corrected(made: Comparison) -> Comparison:
-    """The same with Holm's p-values over all of the page's comparisons."""
+    """Add Holm's p-values over all of the page's comparisons."""
     tests = made.tests
     whole = dict(zip(tests, holm([test.p for test in tests]), strict=True))
 
@@ -213,7 +215,7 @@ def _corrected(made: Comparison) -> Comparison:
 
 
 def _not_compared(made: Comparison, reason: str) -> Comparison:
-    """The same numbers of ours, without a verdict on them."""
+    """Keep our numbers and take their verdicts away."""
     none: dict[str, Any] = {"verdict": "cannot be compared", "why": reason, "tested": None}
     return replace(
         made,
@@ -243,7 +245,9 @@ def measured(
     count: int = RESAMPLES,
     limits: Interval = (-np.inf, np.inf),
 ) -> tuple[float | None, Interval | None, int]:
-    """A statistic over all that the models have, its interval from drawing models whole, and how many models.
+    """Compute a statistic over all models, its interval, and how many models.
+
+    The interval is from drawing models whole.
 
     Args:
         values: One array per model; of flags, the mean is a share.
@@ -300,7 +304,10 @@ def _of_models(frame: "polars.DataFrame", good: "polars.DataFrame") -> list[Stat
                 ),
                 (
                     "good_models_mean_interval_width_above_std",
-                    "good models whose interval widths have a mean above their deviation for every key frequency",
+                    (
+                        "good models whose interval widths have a mean above their deviation for "
+                        "every key frequency"
+                    ),
                     widths,
                 ),
             )
@@ -309,7 +316,10 @@ def _of_models(frame: "polars.DataFrame", good: "polars.DataFrame") -> list[Stat
 
 
 def _of_skip(frame: "polars.DataFrame", rng: np.random.Generator) -> Statement:
-    """The share that the paper says is mostly below a threshold: its median over models beside that threshold."""
+    """Compare the share that the paper says is mostly below a threshold.
+
+    Its median over models stands beside that threshold.
+    """
     name = "residual_stream_variance_share_mostly_below"
     limit = dict(read_published().population.facts)[name]
     shares = frame["residual_variance_share"].drop_nulls().to_numpy()
@@ -319,7 +329,10 @@ def _of_skip(frame: "polars.DataFrame", rng: np.random.Generator) -> Statement:
     tested = Tested(mostly(below, n), None) if n else None
     return Statement(
         name,
-        f"skip connection's share of the logits' variance, median over models (the paper: mostly below {limit})",
+        (
+            "skip connection's share of the logits' variance, median over models (the paper: "
+            f"mostly below {limit})"
+        ),
         median,
         ci,
         limit,
@@ -379,7 +392,10 @@ def _of_pairs(good: "polars.DataFrame", rng: np.random.Generator) -> list[Statem
         ),
         number_statement(
             "median_abs_bound_of_the_papers_histogram",
-            f"the same against the median of the paper's histogram of that bound ({histogram.total:g} pairs)",
+            (
+                "the same against the median of the paper's histogram of that bound "
+                f"({histogram.total:g} pairs)"
+            ),
             *measured(bounds, rng, median),
             Printed(*histogram.median_bin, GOOD_MODELS),
         ),

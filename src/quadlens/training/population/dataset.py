@@ -88,7 +88,7 @@ LENS_CONTROLS = (
 
 
 def lens_schema() -> dict[str, Any]:
-    """Names and types of what the lens says of each model: the mechanism's number beside its controls, and chains."""
+    """List names and types of the lens's columns: numbers, controls, and chains."""
     import polars as pl
 
     numbers = dict.fromkeys(
@@ -177,7 +177,10 @@ def schema() -> "polars.Schema":
 
 
 def build(store: Store) -> "polars.DataFrame":
-    """Read every whole directory of a sweep, in order of p, settings, seed; those without frequencies have no row."""
+    """Read every whole directory of a sweep, in order of p, settings and seed.
+
+    Models without frequencies have no row.
+    """
     import polars as pl
 
     runs = (store.finished(run_id) for run_id in store.run_ids())
@@ -196,7 +199,7 @@ def rebuild(store: Store) -> "polars.DataFrame":
 
 
 def read(path: Path) -> "polars.DataFrame":
-    """The dataset in a file, in a sweep's directory (built anew from its models), or shipped with the package."""
+    """Read the dataset in a file, or build that of a sweep's directory anew."""
     import polars as pl
 
     if path.is_dir():
@@ -204,7 +207,8 @@ def read(path: Path) -> "polars.DataFrame":
         frame = build(store)
         if frame.is_empty():
             raise BadFile(
-                f"{path} holds no finished model; expected the directory of a sweep: quadlens sweep -o {path}"
+                f"{path} holds no finished model; expected the directory of a sweep: "
+                f"quadlens sweep -o {path}"
             )
         return _known_proofs(frame)
     try:
@@ -224,13 +228,14 @@ def read(path: Path) -> "polars.DataFrame":
         )
     if dict(frame.schema) != dict(schema()):
         raise BadFile(
-            f"{path} is not the dataset of a sweep of this version; rebuild it from the sweep's directory"
+            f"{path} is not the dataset of a sweep of this version; "
+            "rebuild it from the sweep's directory"
         )
     return _known_proofs(frame)
 
 
 def _known_proofs(frame: "polars.DataFrame") -> "polars.DataFrame":
-    """The same without proofs by strategies that are no more, which older results have."""
+    """Leave out proofs by strategies of older results that are no more."""
     import polars as pl
 
     known = pl.element().struct.field("strategy").is_in(list(STRATEGIES))
@@ -243,7 +248,10 @@ def manifest_of(model: Mapping[str, Any]) -> ModelManifest:
 
 
 def cost_shares(model: Mapping[str, Any]) -> list[float]:
-    """What each proof of a row costs over what brute force costs, the collapse on both sides (as on certificates)."""
+    """Divide what each proof of a row costs by what brute force costs.
+
+    The collapse counts on both sides, as on certificates.
+    """
     collapse = collapse_operations(manifest_of(model).config.model_config())
     brute = model["brute_force_flops"] + collapse
     own = [STRATEGIES[proof["strategy"]].facts.own_collapse for proof in model["proofs"]]
@@ -272,7 +280,7 @@ def inside(
 
 
 def by_model(frame: "polars.DataFrame") -> list[dict[str, Any]]:
-    """One row per model: what it is, its exact error, and what each strategy proves at what cost."""
+    """Make a row per model: its exact error, and what each strategy proves."""
     rows = []
     for model in frame.iter_rows(named=True):
         keys = [cluster for cluster in model["clusters"] if cluster["key"]]
@@ -384,7 +392,8 @@ def _row(run: RunDirectory) -> dict[str, Any]:
         }
     except (OSError, BadConfig, BadFile, ValueError, KeyError, TypeError) as error:
         raise BadFile(
-            f"{run.path} is damaged ({type(error).__name__}: {error}); run the sweep again to make it again"
+            f"{run.path} is damaged ({type(error).__name__}: {error}); "
+            "run the sweep again to make it again"
         ) from None
 
 
@@ -425,7 +434,10 @@ def _scalars(manifest: ModelManifest, results: dict[str, Any]) -> dict[str, Any]
 
 
 def _clusters(results: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the explanation and the bounds say of each cluster; nulls where it is no quadrature rule."""
+    """Say what explanation and bounds have of each cluster.
+
+    Nulls stand where it is no quadrature rule.
+    """
     bounds = {row["k"]: row for row in results["bounds"]["clusters"]}
     rows = []
     for cluster in results["explanation"]["clusters"]:

@@ -1,4 +1,7 @@
-"""Our histograms in the paper's bins, one row per model, so that models can be drawn whole by the bootstrap."""
+"""Our histograms in the paper's bins, one row per model.
+
+So models can be drawn whole by the bootstrap.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -144,7 +147,10 @@ def _compare(
     why = f"we have too few models ({len(rows)})"
     if total.sum() > 0 and (len(rows) >= MIN_MODELS or name == OF_ONE_MODEL):
         gap, _ = cumulative_gap(rows, np.concatenate([[0.0], paper.count, [0.0]]))
-        why = f"cumulative shares differ by at most {gap:.1%}; one model beside one says nothing about chance"
+        why = (
+            f"cumulative shares differ by at most {gap:.1%}; "
+            "one model beside one says nothing about chance"
+        )
     if gap is not None and len(rows) >= MIN_MODELS:
         distances = cumulative_distances(rows, paper_models, rng)
         band = float(np.quantile(distances, 0.95))

@@ -1,4 +1,7 @@
-"""Intervals of 95 %: Wilson's for shares of independent models, the bootstrap over models for everything else."""
+"""Intervals of 95 %: Wilson's for shares, the bootstrap for everything else.
+
+Wilson's is for independent models; the bootstrap draws models whole.
+"""
 
 import math
 import warnings
@@ -28,7 +31,7 @@ def wilson(count: int, of: int) -> Interval | None:
 
 
 def difference(ours: float, ci: Interval, paper: float, paper_ci: Interval) -> Interval:
-    """Newcombe's interval of the difference ours - paper of two independent shares from their own intervals."""
+    """Compute Newcombe's interval of the difference of two independent shares."""
     gap = ours - paper
     low = math.hypot(ours - ci[0], paper_ci[1] - paper)
     high = math.hypot(ci[1] - ours, paper - paper_ci[0])
@@ -36,7 +39,10 @@ def difference(ours: float, ci: Interval, paper: float, paper_ci: Interval) -> I
 
 
 def p_value(gap: float, reach: float) -> float:
-    """Two-sided p-value of a gap whose 95 % interval reaches so far from it towards 0, the error taken as normal."""
+    """Compute the two-sided p-value of a gap, its error taken as normal.
+
+    Its 95 % interval has its end so far (`reach`) from the gap towards 0.
+    """
     if gap == 0:
         return 1.0
     return math.erfc(Z * abs(gap) / reach / math.sqrt(2)) if reach > 0 else 0.0
@@ -50,7 +56,9 @@ def mostly(count: int, of: int) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's p-values: at 0.05, of any number of true hypotheses one is rejected with a chance of at most 0.05.
+    """Correct p-values by Holm.
+
+    At 0.05, of any number of true hypotheses one is rejected with a chance of at most 0.05.
 
     >>> holm([0.04, 0.01, 0.03])
     [0.06, 0.03, 0.06]
@@ -63,14 +71,19 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def both_scatter(models: int, paper_models: int) -> float:
-    """√(1 + n/m): how much wider our interval must be for a difference, as the paper's m models scatter as our n do."""
+    """Widen our interval for a difference by √(1 + n/m).
+
+    The paper's m models scatter as our n do.
+    """
     return math.sqrt(1 + models / paper_models)
 
 
 def as_clustered(
     paper: float, paper_ci: Interval, ours_ci: Interval, ours_independent: Interval
 ) -> Interval:
-    """The paper's interval of a share that is counted inside models, which are not independent of each other.
+    """Compute the paper's interval of a share that is counted inside models.
+
+    What is inside one model is not independent.
 
     Args:
         paper: Its share.
@@ -86,7 +99,7 @@ def as_clustered(
 
 
 def small_sample_factor(models: int) -> float:
-    """How much wider an interval from so few models must be: Student's t over the normal, and n - 1 for n."""
+    """Widen an interval from few models: Student's t over the normal, and n - 1."""
     from scipy.special import stdtrit
 
     return float(stdtrit(models - 1, 0.975)) / Z * math.sqrt(models / (models - 1))
@@ -99,7 +112,9 @@ def bootstrap(
     count: int = RESAMPLES,
     limits: Interval = (-math.inf, math.inf),
 ) -> Interval | None:
-    """Percentile interval of a statistic of a set of models; models are drawn whole, so what is inside one may depend.
+    """Compute the percentile interval of a statistic of a set of models.
+
+    Models are drawn whole, so what is inside one may depend.
 
     Args:
         statistic: Takes indices of models (with repetitions); None where it has no value.
@@ -140,7 +155,10 @@ def bootstrap(
 def cumulative_gap(
     ours: Float[np.ndarray, "models bins"], paper: Float[np.ndarray, " bins"]
 ) -> tuple[float, Float[np.ndarray, " bins"]]:
-    """Largest difference of the cumulative shares of two histograms, and all differences; rows of `ours` are models."""
+    """Find the largest difference of two histograms' cumulative shares, and all.
+
+    Rows of `ours` are models.
+    """
     total = ours.sum(axis=0)
     gaps = np.cumsum(total) / total.sum() - np.cumsum(paper) / paper.sum()
     return float(np.abs(gaps).max()), gaps
@@ -152,7 +170,9 @@ def cumulative_distances(
     rng: np.random.Generator,
     count: int = RESAMPLES,
 ) -> Float[np.ndarray, " samples"]:
-    """How far two histograms of the same kind of models are apart by chance; needs `MIN_MODELS` of them.
+    """Sample how far two histograms of one kind of models are apart by chance.
+
+    This needs `MIN_MODELS` of them.
 
     The bootstrap distribution of sup |F* - F| over models, times `both_scatter` and
     `small_sample_factor`.
@@ -179,7 +199,10 @@ def homogeneity(
     rng: np.random.Generator,
     count: int = 4999,
 ) -> float:
-    """P-value of Pearson's χ² that two counts come from one distribution, by simulation, so counts may be small."""
+    """Simulate the p-value of Pearson's χ² that two counts have one distribution.
+
+    Counts may be small.
+    """
     from scipy import stats
 
     table = np.stack([ours, paper])

@@ -1,4 +1,7 @@
-"""One model of a sweep from its settings to its finished directory: what a worker does, on any backend."""
+"""One model of a sweep, from its settings to its finished directory.
+
+This is what a worker does, on any backend.
+"""
 
 import errno
 import hashlib
@@ -24,7 +27,7 @@ Status = Literal["done", "failed", "full"]
 
 
 @dataclass(frozen=True)
-class Task:
+class Job:
     """One model to make.
 
     Attributes:
@@ -62,28 +65,34 @@ class Outcome:
     notes: tuple[str, ...] = field(default=())
 
 
-def make_model(task: Task) -> Outcome:
-    """Make one model, resuming from whatever an earlier attempt left; every end but a killed process is an outcome."""
+def make_model(job: Job) -> Outcome:
+    """Make one model, resuming from whatever an earlier attempt left.
+
+    Every end but a killed process is an outcome.
+    """
     notes: list[str] = []
     try:
-        _make(task, notes)
+        _make(job, notes)
     except Exception as error:  # it must cost this model only
-        return failure(task, error, notes)
-    return Outcome(task.run_id, "done", notes=tuple(notes))
+        return failure(job, error, notes)
+    return Outcome(job.run_id, "done", notes=tuple(notes))
 
 
-def failure(task: Task, error: Exception, notes: Sequence[str] = ()) -> Outcome:
-    """An attempt that ended with an error; the type helps where the text was not written for users."""
+def failure(job: Job, error: Exception, notes: Sequence[str] = ()) -> Outcome:
+    """Describe an attempt that ended with an error.
+
+    The type helps where the text was not written for users.
+    """
     if _is_full(error):
-        return Outcome(task.run_id, "full", str(error), tuple(notes))
+        return Outcome(job.run_id, "full", str(error), tuple(notes))
     text = str(error) if isinstance(error, QuadlensError) else f"{type(error).__name__}: {error}"
-    return Outcome(task.run_id, "failed", text, tuple(notes))
+    return Outcome(job.run_id, "failed", text, tuple(notes))
 
 
-def _make(task: Task, notes: list[str]) -> None:
+def _make(job: Job, notes: list[str]) -> None:
     from threadpoolctl import threadpool_limits
 
-    store, run_id = Store(task.root), task.run_id
+    store, run_id = Store(job.root), job.run_id
     place = store.unfinished(run_id)
     if not (
         store.is_finished(run_id) or place.path.is_dir()
@@ -97,20 +106,20 @@ def _make(task: Task, notes: list[str]) -> None:
         if store.is_finished(run_id):
             return
         clear_left_over(place.path)
-        trained = finished_manifest(place.training, task.config) or _train(task, place, notes)
-        remove_left_over(place.training.checkpoint, task.config)
-        seconds = _analyse(task, place) if task.strategies else {}
+        trained = finished_manifest(place.training, job.config) or _train(job, place, notes)
+        remove_left_over(place.training.checkpoint, job.config)
+        seconds = _analyse(job, place) if job.strategies else {}
         finish(store, place, trained, seconds)
 
 
-def _train(task: Task, place: RunDirectory, notes: list[str]) -> TrainingManifest:
+def _train(job: Job, place: RunDirectory, notes: list[str]) -> TrainingManifest:
     files, began = place.training, time.perf_counter()
     hooks = Hooks(
         on_checkpoint=lambda saved: saved[0].save(files.checkpoint),
-        checkpoint_every=task.checkpoint_every,
+        checkpoint_every=job.checkpoint_every,
     )
-    resume = usable_checkpoint(task.config, files.checkpoint, notes)
-    result = train(task.config, device="cpu", threads=1, resume=resume, hooks=hooks)
+    resume = usable_checkpoint(job.config, files.checkpoint, notes)
+    result = train(job.config, device="cpu", threads=1, resume=resume, hooks=hooks)
     return write_run(files, result, time.perf_counter() - began)
 
 
@@ -122,7 +131,9 @@ def train_together(
     note: Callable[[str], None] = lambda line: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Train several seeds at once on an accelerator, along a leading axis, into the directories a sweep would leave.
+    """Train several seeds at once on an accelerator, along a leading axis.
+
+    They go into the directories that a sweep would leave.
 
     Raises:
         Interrupted: when asked to stop; where it stood is saved.
@@ -165,7 +176,10 @@ def train_together(
 
 
 def usable_checkpoint(config: TrainConfig, path: Path, notes: list[str]) -> Checkpoint | None:
-    """The checkpoint to resume from; a damaged one is thrown away, because the run can start from the beginning."""
+    """Load the checkpoint to resume from; throw a damaged one away.
+
+    The run can start from the beginning.
+    """
     if not path.exists():
         return None
     try:
@@ -176,18 +190,19 @@ def usable_checkpoint(config: TrainConfig, path: Path, notes: list[str]) -> Chec
     except Exception as error:  # damaged in any way at all
         reason = str(error)
     notes.append(
-        f"{config.run_id()} (seed {config.seed}) starts again, its checkpoint is of no use: {reason}"
+        f"{config.run_id()} (seed {config.seed}) starts again, its checkpoint is of no use: "
+        f"{reason}"
     )
     path.unlink()
     return None
 
 
-def _analyse(task: Task, place: RunDirectory) -> dict[str, float]:
+def _analyse(job: Job, place: RunDirectory) -> dict[str, float]:
     """Write results, neurons and certificate; returns how long each step took."""
     from quadlens.network.study import study_of
     from quadlens.training.population.analysis import analyse, results_to_bytes
 
-    analysis = analyse(study_of(place.training.model), task.strategies)
+    analysis = analyse(study_of(place.training.model), job.strategies)
     write_atomic(place.results, results_to_bytes(analysis.results))
     if analysis.neurons is not None:
         write_atomic(place.neurons, analysis.neurons)

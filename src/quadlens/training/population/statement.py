@@ -1,4 +1,4 @@
-"""One line of the comparison: a number of ours with its interval, the paper's beside it, and a verdict."""
+"""One line of the comparison: our number with its interval beside the paper's."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -36,7 +36,7 @@ class Tested:
 
     @property
     def verdict(self) -> Verdict:
-        """By this comparison alone."""
+        """The verdict by this comparison alone."""
         return "differs" if self.p < 0.05 else "agrees"
 
     def words(self, of_shares: bool = True) -> str:
@@ -86,7 +86,7 @@ class Statement:
 
     @property
     def share(self) -> float | None:
-        """Ours / of."""
+        """Our count as a share of what it is counted among."""
         return None if self.of in (None, 0) or self.ours is None else self.ours / (self.of or 1)
 
     def to_dict(self) -> dict[str, Any]:
@@ -145,7 +145,10 @@ def count_statement(
             )
         low, high = difference(share, ci, their_share, their_ci)
         tested = _tested(share - their_share, low, high)
-        why = f"{share:.1%} against {their_share:.1%}, difference {share - their_share:+.1%} [{low:+.1%}, {high:+.1%}]"
+        why = (
+            f"{share:.1%} against {their_share:.1%}, difference {share - their_share:+.1%} "
+            f"[{low:+.1%}, {high:+.1%}]"
+        )
     verdict = tested.verdict if tested else "cannot be compared"
     return Statement(
         name, words, count, scaled, theirs, of, paper[1] if paper else None, verdict, why, tested
@@ -153,7 +156,7 @@ def count_statement(
 
 
 def _tested(gap: float, low: float, high: float) -> Tested:
-    """Of a difference with its interval of 95 %."""
+    """Test a difference by its interval of 95 %."""
     return Tested(p_value(gap, gap - low if gap > 0 else high - gap), max(-low, high))
 
 

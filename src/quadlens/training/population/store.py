@@ -26,7 +26,7 @@ MAX_JSON_BYTES = 1 << 26
 
 
 def read_here(path: Path, limit: int) -> bytes:
-    """A file of a model's directory: itself and not a link to elsewhere, regular, and of a size that fits in memory."""
+    """Read a regular file of a model's directory that fits in memory, and no link."""
     if path.is_symlink():
         raise BadFile(f"{path.name} is a link; expected a file of the model's own")
     return read_limited(path, limit, "cannot read")
@@ -38,7 +38,9 @@ class Busy(QuadlensError):
 
 @dataclass(frozen=True)
 class ModelManifest:
-    """The manifest of a finished model; its file is written last, so a directory that has one is whole.
+    """The manifest of a finished model.
+
+    Its file is written last, so a directory that has one is whole.
 
     Attributes:
         run_id: The hash of the settings; the name of the directory.
@@ -85,7 +87,10 @@ class RunDirectory:
 
     @property
     def results(self) -> Path:
-        """Evaluation, explanation, bounds and a summary of every proof; the same bytes wherever it was computed."""
+        """Evaluation, explanation, bounds and a summary of every proof.
+
+        The bytes are the same wherever it was computed.
+        """
         return self.path / "results.json"
 
     @property
@@ -154,7 +159,9 @@ class RunDirectory:
 
 @dataclass(frozen=True)
 class Store:
-    """The directory of a sweep: `models/` are whole, `unfinished/` are not, `failed/` says why some never will be.
+    """The directory of a sweep.
+
+    In `models/` are whole models, in `unfinished/` others; `failed/` says what was given up.
 
     Attributes:
         root: The directory.
@@ -168,11 +175,11 @@ class Store:
         return self.root / "population.parquet"
 
     def finished(self, run_id: str) -> RunDirectory:
-        """Where a whole model is."""
+        """The directory of a whole model."""
         return RunDirectory(self.root / "models" / run_id)
 
     def unfinished(self, run_id: str) -> RunDirectory:
-        """Where a model is made."""
+        """The directory in which a model is made."""
         return RunDirectory(self.root / "unfinished" / run_id)
 
     def failure(self, run_id: str) -> Path:
@@ -234,7 +241,7 @@ class Store:
     def only_worker(
         self, run_id: str, seconds: float = LOCK_SECONDS
     ) -> contextlib.AbstractContextManager[None]:
-        """Hold the lock of one model while it is made; it ends with the process, however that ends."""
+        """Hold the lock of one model while it is made; it ends with the process."""
         message = f"another worker still works on {run_id} after {seconds:.0f} s"
         return _locked(self.lock(run_id), seconds, message)
 

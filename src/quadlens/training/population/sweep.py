@@ -1,4 +1,4 @@
-"""The driver of a sweep: what is missing is made, what fails is tried again, what keeps failing is written down."""
+"""The driver of a sweep makes what is missing and tries again what fails."""
 
 import contextlib
 import dataclasses
@@ -12,7 +12,7 @@ from quadlens.base.errors import BadConfig, BadFile
 from quadlens.training.config import TrainConfig
 from quadlens.training.population.analysis import ALL_STRATEGIES, DEFAULT_STRATEGIES
 from quadlens.training.population.backends import Backend
-from quadlens.training.population.one_model import Task, failure
+from quadlens.training.population.one_model import Job, failure
 from quadlens.training.population.store import Store
 from quadlens.training.train import CHECKPOINT_EVERY
 
@@ -72,7 +72,9 @@ def sweep(
     on_state: Callable[[SweepState], None] = lambda state: None,
     on_note: Callable[[str], None] = lambda line: None,
 ) -> SweepReport:
-    """Make every model that is not whole yet. Ctrl-C ends it at once, with a report of what is left.
+    """Make every model that is not whole yet.
+
+    Ctrl-C ends it at once, with a report of what is left.
 
     Args:
         configs: Settings, one a model.
@@ -94,8 +96,8 @@ def sweep(
     store = Store(root)
     store.prepare()
     with store.only_driver():
-        tasks = {c.run_id(): Task(root, c, strategies, checkpoint_every) for c in configs}
-        return _Driver(store, backend, tasks, retry_failed, on_state, on_note).run()
+        jobs = {c.run_id(): Job(root, c, strategies, checkpoint_every) for c in configs}
+        return _Driver(store, backend, jobs, retry_failed, on_state, on_note).run()
 
 
 class _Driver:
@@ -105,23 +107,23 @@ class _Driver:
         self,
         store: Store,
         backend: Backend,
-        tasks: dict[str, Task],
+        jobs: dict[str, Job],
         retry_failed: bool,
         on_state: Callable[[SweepState], None],
         on_note: Callable[[str], None],
     ) -> None:
-        self._store, self._backend, self._tasks, self._on_state, self._note = (
+        self._store, self._backend, self._jobs, self._on_state, self._note = (
             store,
             backend,
-            tasks,
+            jobs,
             on_state,
             on_note,
         )
         self._failed = (
-            {} if retry_failed else {i: r for i, r in store.failures().items() if i in tasks}
+            {} if retry_failed else {i: r for i, r in store.failures().items() if i in jobs}
         )
-        self._already = sum(self._is_whole(run_id) for run_id in tasks)
-        self._waiting = [i for i in tasks if not store.is_finished(i) and i not in self._failed]
+        self._already = sum(self._is_whole(run_id) for run_id in jobs)
+        self._waiting = [i for i in jobs if not store.is_finished(i) and i not in self._failed]
         self._left = len(self._waiting)
         self._made, self._began = 0, time.monotonic()
         # Why no model is begun any more: the disk is full, or the sweep was stopped.
@@ -129,7 +131,7 @@ class _Driver:
         self._stopped = False
 
     def run(self) -> SweepReport:
-        """Until nothing is left, or Ctrl-C, or the disk is full."""
+        """Make models until nothing is left, or Ctrl-C, or the disk is full."""
         from joblib import Parallel, delayed
 
         many = Parallel(
@@ -138,7 +140,7 @@ class _Driver:
             batch_size=1,
             return_as="generator_unordered",
         )
-        calls = (delayed(self._attempts)(self._tasks[run_id]) for run_id in self._waiting)
+        calls = (delayed(self._attempts)(self._jobs[run_id]) for run_id in self._waiting)
         try:
             # joblib warns of what it began and nobody waits for: that is what stopping means.
             with (
@@ -155,48 +157,50 @@ class _Driver:
             self._backend.close()
         if self._full is not None:
             raise DiskFull(
-                f"the disk is full ({self._full}); {self._already + self._made} of {len(self._tasks)} models are "
-                "finished and safe. Free some space and run the same command again: it resumes where this one stopped"
+                f"the disk is full ({self._full}); {self._already + self._made} of "
+                f"{len(self._jobs)} models are "
+                "finished and safe. Free some space and run the same command again: "
+                "it resumes where this one stopped"
             )
         return SweepReport(
-            len(self._tasks), self._made, self._already, dict(self._failed), self._left
+            len(self._jobs), self._made, self._already, dict(self._failed), self._left
         )
 
     def _is_whole(self, run_id: str) -> bool:
         """Whether a model is finished; one that was damaged since is taken back."""
         if not self._store.is_finished(run_id):
             return False
-        run, task = self._store.finished(run_id), self._tasks[run_id]
+        run, job = self._store.finished(run_id), self._jobs[run_id]
         problem = run.problem(run_id)
         if problem is not None:
             self._note(f"{run_id} is damaged ({problem}); what is missing of it is made again")
         else:
             tried = run.strategies()
-            if tried.issuperset(task.strategies):
+            if tried.issuperset(job.strategies):
                 return True
-            wanted = tuple(name for name in ALL_STRATEGIES if name in tried.union(task.strategies))
-            self._tasks[run_id] = dataclasses.replace(task, strategies=wanted)
+            wanted = tuple(name for name in ALL_STRATEGIES if name in tried.union(job.strategies))
+            self._jobs[run_id] = dataclasses.replace(job, strategies=wanted)
             self._note(
                 f"{run_id} was not tried with every strategy asked for; it is analysed again"
             )
         self._store.take_back(run_id)
         return False
 
-    def _attempts(self, task: Task) -> tuple[str, list[str] | None]:
-        """In a thread: make one model, three times if need be.
+    def _attempts(self, job: Job) -> tuple[str, list[str] | None]:
+        """Make one model in a thread, in at most three attempts.
 
         Returns:
             Its name, and why each attempt failed if it is given up; no reasons when it is made;
             None when it is left for another time.
         """
-        run_id, reasons = task.run_id, list[str]()
-        name = f"{run_id} (p {task.config.p}, seed {task.config.seed})"
+        run_id, reasons = job.run_id, list[str]()
+        name = f"{run_id} (p {job.config.p}, seed {job.config.seed})"
         while self._full is None and not self._stopped:
             try:
                 self._store.unfinished(run_id).path.mkdir(exist_ok=True)
-                outcome = self._backend.make(task)
+                outcome = self._backend.make(job)
             except OSError as error:
-                outcome = failure(task, error)
+                outcome = failure(job, error)
             for line in outcome.notes:
                 self._note(line)
             # A worker can die after its last rename: the model is there, so it is done.
@@ -224,12 +228,12 @@ class _Driver:
             self._store.failure(run_id).unlink(missing_ok=True)
             return
         self._failed[run_id] = reasons[-1]
-        self._store.record_failure(run_id, dataclasses.asdict(self._tasks[run_id].config), reasons)
+        self._store.record_failure(run_id, dataclasses.asdict(self._jobs[run_id].config), reasons)
 
     def _state(self) -> SweepState:
         each = (time.monotonic() - self._began) / self._made if self._made else None
         return SweepState(
-            len(self._tasks),
+            len(self._jobs),
             self._already + self._made,
             min(self._left, self._backend.workers()),
             len(self._failed),

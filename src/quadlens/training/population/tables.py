@@ -41,7 +41,7 @@ def render(comparison: Comparison, console: "Console") -> None:
 
 
 def comparison_table(comparison: Comparison) -> str:
-    """The same as Markdown."""
+    """Write every statement with its verdict as Markdown."""
     rows = [
         (words, ours, ci, paper, f"{row.verdict}: {row.why}{_sure(row)}")
         for row, words, ours, ci, paper in _lines(comparison)
@@ -109,7 +109,7 @@ def _number(value: int | float | None, of: int | None) -> str:
 
 
 def render_rows(console: "Console", title: str, rows: list[dict[str, Any]]) -> None:
-    """Rows of `by_model` or `by_group`: what the models are, then a table for the proofs and one for their cost."""
+    """Print rows of `by_model` or `by_group`: models, their proofs and the cost."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     labels = names.index("seed") + 1 if "seed" in names else 1
     tables = {title: [name for name in names if not name.startswith(("certified_", "cost_"))]}

@@ -1,4 +1,6 @@
-"""Whether a population's numbers are supported: certificates are proved again, and rows must fit what they rest on.
+"""Whether a population's numbers are supported by certificates and weights.
+
+Certificates are proved again, and rows must fit what they rest on.
 
 A sweep's directory has the weights, so everything can be verified: files against their hashes, the
 certificate with the independent checker, the answers by evaluating the model, and what results.json
@@ -105,12 +107,15 @@ def verify_model(run: RunDirectory, run_id: str, max_seconds: float) -> str | No
 def _unsupported(
     results: Mapping[str, Any], correct: int, min_margin: float, proved: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Claims of results.json that neither the verified certificate nor the model's own answers support."""
+    """Find claims of results.json that certificate or answers do not support."""
     stored = results["evaluation"]
     if stored["correct"] != correct:
         yield f"results.json has {stored['correct']} right answers; the model gives {correct}"
     if not _close(stored["min_margin"], min_margin):
-        yield f"results.json has a smallest margin of {stored['min_margin']}; the model's is {min_margin}"
+        yield (
+            f"results.json has a smallest margin of {stored['min_margin']}; "
+            f"the model's is {min_margin}"
+        )
     for proof in results["proofs"]:
         claimed, strategy = proof["certified_inputs"], proof["strategy"]
         if claimed > proved["certified_inputs"]:
@@ -161,18 +166,27 @@ def _contradictions(row: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name} is {row[name]}; its manifest says {getattr(manifest.config, name)}"
     inputs, correct = row["p"] ** 2, row["correct"]
     if row["inputs"] != inputs or not 0 <= correct <= inputs or row["accuracy"] != correct / inputs:
-        yield f"{correct} right answers of {row['inputs']} inputs with accuracy {row['accuracy']} and p = {row['p']}"
+        yield (
+            f"{correct} right answers of {row['inputs']} inputs with accuracy {row['accuracy']} "
+            f"and p = {row['p']}"
+        )
     if row["brute_force_flops"] != brute_force_operations(row["p"], row["d_mlp"]):
         yield f"brute force takes {brute_force_operations(row['p'], row['d_mlp'])} operations"
     roles = [neuron["role"] for neuron in row["neurons"]]
     if len(roles) != row["d_mlp"] or row["good_model"] != (row["neurons_mismatching"] == 0):
-        yield f"{len(roles)} neurons of {row['d_mlp']}, good_model with {row['neurons_mismatching']} mismatching"
+        yield (
+            f"{len(roles)} neurons of {row['d_mlp']}, good_model with {row['neurons_mismatching']} "
+            "mismatching"
+        )
     for proof in row["proofs"]:
         certified = proof["certified_inputs"]
         if not 0 <= certified <= correct or (proof["verdict"] == "CERTIFIED") != (
             certified == inputs
         ):
-            yield f"{proof['strategy']} is {proof['verdict']} with {certified} inputs proved of {correct} right ones"
+            yield (
+                f"{proof['strategy']} is {proof['verdict']} with {certified} inputs proved of "
+                f"{correct} right ones"
+            )
         if problem := _margin_problem(proof, inputs, row["min_margin"]):
             yield problem
     for cluster in row["clusters"]:
