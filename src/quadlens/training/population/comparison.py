@@ -269,50 +269,50 @@ def _of_models(frame: "polars.DataFrame", good: "polars.DataFrame") -> list[Stat
     """Statements that count models."""
     import polars as pl
 
-    paper, n, field = read_published().population.counts, len(frame), pl.element().struct.field
-    angles = inside(good, "clusters", (field("r2_angles") > 0.9).fill_null(False), field("key"))
-    wide = (field("interval_width_mean") > field("interval_width_std")).fill_null(False)
-    widths = inside(good, "clusters", wide, field("key"))
-    stated, matching = paper["models_stated"], paper["models_all_neuron_frequencies_match"]
-    why = f"{n} here, {stated} in the paper: how many there are was chosen"
-    all_match = ("all neurons read and write the same frequency", len(good), n, (matching, stated))
-    few = "models_with_1_to_9_mismatched_neurons"
-    return [
-        Statement("models", "models trained", n, None, stated, None, None, "cannot fail", why),
-        count_statement(SAID_TWICE, *all_match),
-        count_statement("models_all_neuron_frequencies_match", *all_match),
-        count_statement(
-            few,
+    paper, field = read_published().population.counts, pl.element().struct.field
+    every, matching = "models_stated", "models_all_neuron_frequencies_match"
+
+    def of_all_keys(condition: "polars.Expr") -> "polars.Expr":
+        """Whether the condition holds for every key frequency of a model, which has some."""
+        held = pl.col("clusters").list.eval(condition.fill_null(False).filter(field("key")))
+        return held.list.all() & (held.list.len() > 0)
+
+    same = "all neurons read and write the same frequency"
+    # Name, words, the paper's count among which it counts, and the models for which it holds.
+    rows = (
+        (SAID_TWICE, same, every, pl.col("good_model")),
+        (matching, same, every, pl.col("good_model")),
+        (
+            "models_with_1_to_9_mismatched_neurons",
             "1 to 9 neurons write another frequency than they read",
-            int(frame["neurons_mismatching"].is_between(1, 9).sum()),
-            n,
-            (paper[few], stated),
+            every,
+            pl.col("neurons_mismatching").is_between(1, 9),
         ),
-        *(
-            count_statement(
-                name,
-                words,
-                sum(bool(len(v) and v.all()) for v in flags),
-                len(good),
-                (paper[name], matching),
-            )
-            for name, words, flags in (
-                (
-                    "good_models_all_angle_r2_above_0.9",
-                    "good models with R² of ψ = 2φ above 0.9 for every key frequency",
-                    angles,
-                ),
-                (
-                    "good_models_mean_interval_width_above_std",
-                    (
-                        "good models whose interval widths have a mean above their deviation for "
-                        "every key frequency"
-                    ),
-                    widths,
-                ),
-            )
+        (
+            "good_models_all_angle_r2_above_0.9",
+            "good models with R² of ψ = 2φ above 0.9 for every key frequency",
+            matching,
+            of_all_keys(field("r2_angles") > 0.9),
         ),
+        (
+            "good_models_mean_interval_width_above_std",
+            "good models whose interval widths have a mean above their deviation "
+            "for every key frequency",
+            matching,
+            of_all_keys(field("interval_width_mean") > field("interval_width_std")),
+        ),
+    )
+    n, stated = len(frame), paper[every]
+    why = f"{n} here, {stated} in the paper: how many there are was chosen"
+    statements = [
+        Statement("models", "models trained", n, None, stated, None, None, "cannot fail", why)
     ]
+    for name, words, of, holds in rows:
+        models = frame if of == every else good
+        count = int(models.select(holds.sum()).item())
+        theirs = paper[matching if name == SAID_TWICE else name], paper[of]
+        statements.append(count_statement(name, words, count, len(models), theirs))
+    return statements
 
 
 def _of_skip(frame: "polars.DataFrame", rng: np.random.Generator) -> Statement:
