@@ -164,9 +164,11 @@ class CellProver:
                     0 <= leaf < len(leaves),
                     f"a cell of step {number} is in a leaf that does not exist",
                 )
-                about = leaves[leaf]
+                leaf_hints = leaves[leaf]
                 own = fed if isinstance(fed, int) else part.look_up(task, fed[0], fed[1])
-                same = about["own"] == own and about["answer"] == part.look_up(task, letter, right)
+                same = leaf_hints["own"] == own and leaf_hints["answer"] == part.look_up(
+                    task, letter, right
+                )
                 require(same, f"a cell of step {number} is in a leaf of another token or answer")
                 members.setdefault(leaf, []).append(part)
                 words[leaf] = words.get(leaf, 0) + count
@@ -177,8 +179,8 @@ class CellProver:
                 seen = Seen(self, query, own, views)
             wrong_words = self.leaf(seen, leaves[leaf], members[leaf], words[leaf])
             require(wrong_words is not None, f"leaf {leaf} of step {number} is not proved")
-            few, many = wrong_words or (0, 0)
-            least, most = least + few, most + many
+            leaf_least, leaf_most = wrong_words or (0, 0)
+            least, most = least + leaf_least, most + leaf_most
         return (
             least,
             most,
@@ -371,5 +373,7 @@ def by_cells(prover: CellProver, hints: Any, is_wrong: bool) -> Counts:
     task = prover.network.task
     counts = [prover.step(number, step) for number, step in enumerate(hints["steps"])]
     joined = in_some(task, [wrong_cells for _, _, wrong_cells in counts])
-    least = max([int(is_wrong), joined, *(few for few, _, _ in counts)])
-    return Counts(task.inputs, least, min(task.inputs, sum(many for _, many, _ in counts)))
+    least = max([int(is_wrong), joined, *(leaf_least for leaf_least, _, _ in counts)])
+    return Counts(
+        task.inputs, least, min(task.inputs, sum(leaf_most for _, leaf_most, _ in counts))
+    )

@@ -2,7 +2,8 @@
 
 Theorem. Each step of the forward pass (`network/forward.py`) is done on enclosures (`enclosed.py`).
 An enclosure is a middle and a radius that holds all rounding and what the radii before it do, so
-that the true logits lie in the enclosures computed at the end. The steps that `enclosed.py` has not:
+that the true logits lie in the enclosures computed at the end. The steps that `enclosed.py` has
+not:
 
 e^x: with k = the nearest integer to 64 x / log 2 and r = x - k (log 2)/64, e^x = 2^⌊k/64⌋ 2^((k mod
 64)/64) e^r. The sum of r^j / j! up to j = 12 leaves out at most 3 |r|^13 / 13! where |r| ≤ 1; where

@@ -102,9 +102,9 @@ class WordCounter:
         self.bits = -(-(self.task.inputs.bit_length() + 1) // 8) * 8
         self._ranges: dict[tuple[int, int, int], Any] = {}
 
-    def denominators(self, some: CellSet) -> Float[np.ndarray, "2 h"]:
+    def denominators(self, cell_set: CellSet) -> Float[np.ndarray, "2 h"]:
         """Return bounds of each head's denominator Σ_j w_j over all words of the cells."""
-        cells, step = some.cells, self.step
+        cells, step = cell_set.cells, self.step
         key = (cells.own, cells.first, cells.last)
         if key not in self._ranges:
             sides = []
@@ -125,13 +125,13 @@ class WordCounter:
                 least_sums[place, head] = (sums - 2.0**-40 * np.abs(sums)).min()
         return np.stack([least_sums[0], -least_sums[1]])
 
-    def words(self, some: CellSet, plane: Hyperplane) -> tuple[int, int]:
+    def words(self, cell_set: CellSet, plane: Hyperplane) -> tuple[int, int]:
         """Count words by a hyperplane: (wrong at least, not proved right at most)."""
-        step, cells, heads = self.step, some.cells, self.step.network.heads
+        step, cells, heads = self.step, cell_set.cells, self.step.network.heads
         slope, at = np.array(plane.slope), np.array(plane.at)
-        E = self.denominators(some)
+        E = self.denominators(cell_set)
         if not (E[0] > TINY).all():
-            return 0, some.words
+            return 0, cell_set.words
         scale = 2.0 / (E[0] + E[1])
         delta = (
             np.maximum(np.abs(1 - scale * E[0]), np.abs(1 - scale * E[1])) * (1 + 2.0**-40)
@@ -140,15 +140,15 @@ class WordCounter:
         if len(at) == 1:
             errors = [float(delta[0]) * abs(theta - at[0]) for theta in (plane.right, plane.wrong)]
         else:
-            errors = [float((delta * self._reach(some, slope, at)).sum())] * 2
+            errors = [float((delta * self._reach(cell_set, slope, at)).sum())] * 2
         slack = 2.0**-30 * (
-            np.abs(slope).sum() * np.abs(some.box.lo + some.box.hi).max(initial=0)
+            np.abs(slope).sum() * np.abs(cell_set.box.lo + cell_set.box.hi).max(initial=0)
             + np.abs(at).sum()
         )
         rho = float(at.sum())
         right, wrong = plane.right - rho + errors[0] + slack, plane.wrong - rho - errors[1] - slack
 
-        def of(N: Interval, E: Interval) -> Interval:
+        def summed_terms(N: Interval, E: Interval) -> Interval:
             total = Interval.exactly(np.zeros(N.shape[:-1]))
             for head in range(len(at)):
                 S = -(Interval.exactly(at[head : head + 1]) * E[..., head])
@@ -159,9 +159,11 @@ class WordCounter:
 
         tables, own = step.tables, cells.own
         free = [*range(cells.first), *range(cells.last, self.task.letters)]
-        terms = {n: of(tables.N[n][own], tables.E[n][own]) for n in free}
+        terms = {n: summed_terms(tables.N[n][own], tables.E[n][own]) for n in free}
         seen = sum(bool(tables.E[n].hi[own].any()) for n in free)
-        window = of(cells.N, cells.E) + of(tables.N_constant[own], tables.E_constant[own])
+        window = summed_terms(cells.N, cells.E) + summed_terms(
+            tables.N_constant[own], tables.E_constant[own]
+        )
         low = {
             n: np.floor(np.where(term.hi == 0, term.lo, term.lo - SLACK * plane.bin) / plane.bin)
             for n, term in terms.items()
@@ -180,7 +182,7 @@ class WordCounter:
         if not near or any(
             sum(np.ptp(bins) for bins in side.values()) >= MAX_BINS - 1 for side in (low, high)
         ):
-            return 0, some.words
+            return 0, cell_set.words
         spread_low = BinHistogram(self.task, low, cells.first, cells.last, self.bits)
         spread_high = (
             spread_low
@@ -198,13 +200,13 @@ class WordCounter:
             good += spread_low.from_on(state, after, least)
             words = self.task.words_to[cells.first][state] * ways
             bad += words - spread_high.from_on(state, after, most - seen + 1)
-        return bad, some.words - good
+        return bad, cell_set.words - good
 
     def _reach(
-        self, some: CellSet, slope: Float[np.ndarray, " k"], at: Float[np.ndarray, " h"]
+        self, cell_set: CellSet, slope: Float[np.ndarray, " k"], at: Float[np.ndarray, " h"]
     ) -> Float[np.ndarray, " h"]:
         """Bound |g_h · r_h - ρ_h| from above over the box, for each head h."""
-        ends = np.stack([slope * some.box.lo, slope * some.box.hi])
+        ends = np.stack([slope * cell_set.box.lo, slope * cell_set.box.hi])
         heads = self.step.network.heads
         low, high = (
             np.bincount(heads, end, len(at)) - at for end in (ends.min(axis=0), ends.max(axis=0))
@@ -274,23 +276,23 @@ class BinHistogram:
         return sums[min(max(least - self.offset, 0), self.bins)]
 
 
-def fit_planes(some: list[CellSet], target: float) -> list[Hyperplane]:
+def fit_planes(sets: list[CellSet], target: float) -> list[Hyperplane]:
     """Fit one hyperplane to each set of cells of one step, without counting words."""
-    step = some[0].step
+    step = sets[0].step
     network = step.network
-    boxes = Interval.stack([subset.box for subset in some])
+    boxes = Interval.stack([subset.box for subset in sets])
     own, answers = (
-        np.array([subset.group.cells.own for subset in some]),
-        np.array([subset.answer for subset in some]),
+        np.array([subset.group.cells.own for subset in sets]),
+        np.array([subset.answer for subset in sets]),
     )
     slope, points = np.empty(boxes.shape), np.empty(boxes.shape)
-    for i, subset in enumerate(some):
-        points[i], slope[i] = _crossing(subset)
+    for i, subset in enumerate(sets):
+        points[i], slope[i] = _zero_of_margin(subset)
         slope[i] = slope[i] if subset.slope is None else subset.slope
     slope = np.rint(slope / GRAIN) * GRAIN
-    right, wrong = _sides(step, boxes, own, answers, slope, target)
+    right, wrong = _thresholds(step, boxes, own, answers, slope, target)
     fitted = []
-    for i in range(len(some)):
+    for i in range(len(sets)):
         at = (
             np.rint(
                 np.bincount(network.heads, slope[i] * points[i], network.config.n_heads) / GRAIN
@@ -311,13 +313,13 @@ def fit_planes(some: list[CellSet], target: float) -> list[Hyperplane]:
     return fitted
 
 
-def _crossing(some: CellSet) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
+def _zero_of_margin(cell_set: CellSet) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
     """Find a point of the box near which the margin is 0, and the margin's gradient there.
 
     The search goes along the gradient from the box's centre.
     """
-    step, box, answer = some.step, some.box, some.answer
-    network, stream = step.network, step.tables.stream.middle[some.group.cells.own]
+    step, box, answer = cell_set.step, cell_set.box, cell_set.answer
+    network, stream = step.network, step.tables.stream.middle[cell_set.group.cells.own]
     point, width = box.middle, box.hi - box.lo
     share = np.linspace(-1.0, 1.0, 2 * ALONG + 1)[:, None]
     for _ in range(3):
@@ -335,7 +337,7 @@ def _crossing(some: CellSet) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray,
     return point, margin_gradient(network, stream, point, answer)
 
 
-def _sides(
+def _thresholds(
     step: StepProof,
     boxes: Interval,
     own: Int[np.ndarray, " n"],
@@ -408,7 +410,7 @@ def count_open(steps: Sequence[StepProof], target: float) -> None:
     """
     counters = {id(step): WordCounter(step) for step in steps}
     tie, heap = numbers(), list[tuple[int, int, CellSet, Hyperplane | None]]()
-    todo = [subset for step in steps for subset in _open(step)]
+    todo = [subset for step in steps for subset in _open_sets(step)]
     tried, gap, least = 0, 0, sum(step.counted()[0] for step in steps)
     while todo:
         if is_over():
@@ -416,7 +418,7 @@ def count_open(steps: Sequence[StepProof], target: float) -> None:
             break
         for step in steps:
             of_step = [subset for subset in todo if subset.step is step]
-            for subset, plane in _counted(counters[id(step)], of_step, target):
+            for subset, plane in _count_sets(counters[id(step)], of_step, target):
                 words = (0, subset.words) if plane is None else plane.words
                 heappush(heap, (words[0] - words[1], next(tie), subset, plane))
                 gap, least = gap + words[1] - words[0], least + words[0]
@@ -432,14 +434,14 @@ def count_open(steps: Sequence[StepProof], target: float) -> None:
             if is_over():
                 break
             minus, _, subset, plane = heappop(heap)
-            parts, wrong = _parts(subset, target, plane and plane.slope)
+            parts, wrong = _split_or_refine(subset, target, plane and plane.slope)
             if parts is None:
                 heappush(heap, (0, next(tie), subset, plane))
                 continue
             gap, least = gap + minus, least + wrong - (plane.words[0] if plane else 0)
             todo += parts
     for _, _, subset, plane in heap:
-        _leaf(subset, plane, target)
+        _give_leaf(subset, plane, target)
     for step in steps:
         step.drop_unused()
 
@@ -454,22 +456,22 @@ def all_right(step: StepProof, group: CellGroup, hard: list[int], target: float)
         CellSet(step, group, np.array(hard)[answers == answer]) for answer in np.unique(answers)
     ]
     while queue:
-        some = queue.pop()
+        cell_set = queue.pop()
         if is_over():
-            left += some.members.tolist()
+            left += cell_set.members.tolist()
             continue
-        (plane,) = fit_planes([some], target)
-        counted = _with_counts(counter, some, plane)
+        (plane,) = fit_planes([cell_set], target)
+        counted = _try_hyperplane(counter, cell_set, plane)
         if counted is not None and counted.words == (0, 0):
-            _leaf(some, counted, target)
-        elif len(some.members) > 1:
-            queue += _halves(some, None)
+            _give_leaf(cell_set, counted, target)
+        elif len(cell_set.members) > 1:
+            queue += _halves(cell_set, None)
         else:
-            left += some.members.tolist()
+            left += cell_set.members.tolist()
     return sorted(left)
 
 
-def _open(step: StepProof) -> list[CellSet]:
+def _open_sets(step: StepProof) -> list[CellSet]:
     sets = []
     for group in step.all_groups():
         kinds = np.array([leaf.kind == OPEN for leaf in step.leaves] + [False])
@@ -479,46 +481,46 @@ def _open(step: StepProof) -> list[CellSet]:
     return sets
 
 
-def _leaf(some: CellSet, plane: Hyperplane | None, target: float) -> None:
+def _give_leaf(cell_set: CellSet, plane: Hyperplane | None, target: float) -> None:
     """Put the cells in a leaf of their own: counted by a hyperplane, or open."""
-    step, group, box = some.step, some.group, some.box
+    step, group, box = cell_set.step, cell_set.group, cell_set.box
     kind, ends = (
         (OPEN, np.zeros((0, 2))) if plane is None else (COUNTED, np.stack([box.lo, box.hi], axis=1))
     )
-    group.leaf[some.members] = len(step.leaves)
+    group.leaf[cell_set.members] = len(step.leaves)
     step.leaves.append(
-        Leaf(kind, step.tables.own[group.cells.own], some.answer, ends, target, plane)
+        Leaf(kind, step.tables.own[group.cells.own], cell_set.answer, ends, target, plane)
     )
 
 
-def _halves(some: CellSet, slope: tuple[float, ...] | None) -> list[CellSet]:
+def _halves(cell_set: CellSet, slope: tuple[float, ...] | None) -> list[CellSet]:
     """Split a set of cells along the coordinate that moves the margin most."""
-    step, group = some.step, some.group
+    step, group = cell_set.step, cell_set.group
     margins = step.tail.margins(
-        step.tables.stream[[group.cells.own]], some.box[None], np.array([some.answer])
+        step.tables.stream[[group.cells.own]], cell_set.box[None], np.array([cell_set.answer])
     )
     return [
         CellSet(step, group, half, slope)
-        for half in halves(group.boxes, some.members, margins.influence[0])
+        for half in halves(group.boxes, cell_set.members, margins.influence[0])
     ]
 
 
-def _parts(
-    some: CellSet, target: float, slope: tuple[float, ...] | None
+def _split_or_refine(
+    cell_set: CellSet, target: float, slope: tuple[float, ...] | None
 ) -> tuple[list[CellSet] | None, int]:
     """Split a set of cells, or refine a single cell; count its children's wrong words.
 
     The result is the sets that are still undecided, and how many words of the other children are
     wrong. The sets are None where no letter is free.
     """
-    step, group = some.step, some.group
-    if len(some.members) > 1:
-        return _halves(some, slope), 0
-    i = int(some.members[0])
-    side = step.side(group, some.members)
+    step, group = cell_set.step, cell_set.group
+    if len(cell_set.members) > 1:
+        return _halves(cell_set, slope), 0
+    i = int(cell_set.members[0])
+    side = step.side(group, cell_set.members)
     if not side:
         return None, 0
-    cells, _ = group.cells.of(some.members).refined(step.network.task, step.tables, side)
+    cells, _ = group.cells.of(cell_set.members).refined(step.network.task, step.tables, side)
     child = step.group(cells)
     group.children[i] = (side, child, 0, len(cells))
     group.leaf[i] = -1
@@ -529,7 +531,7 @@ def _parts(
     ).words
 
 
-def _counted(
+def _count_sets(
     counter: WordCounter, todo: list[CellSet], target: float
 ) -> list[tuple[CellSet, Hyperplane | None]]:
     if not len(counter.step.network.heads):  # no coordinate, no plane
@@ -543,7 +545,7 @@ def _counted(
             if subset.slope is not None
         ]
         fitted = zip([*chunk, *again], fit_planes([*chunk, *again], target), strict=True)
-        tried = [_with_counts(counter, some, plane) for some, plane in fitted]
+        tried = [_try_hyperplane(counter, cell_set, plane) for cell_set, plane in fitted]
         fresh = iter(tried[len(chunk) :])
         for subset, plane in zip(chunk, tried, strict=False):
             other = next(fresh) if subset.slope is not None else None
@@ -555,24 +557,26 @@ def _undecided(plane: Hyperplane | None) -> float:
     return np.inf if plane is None else float(plane.words[1] - plane.words[0])
 
 
-def _with_counts(counter: WordCounter, some: CellSet, plane: Hyperplane) -> Hyperplane | None:
+def _try_hyperplane(
+    counter: WordCounter, cell_set: CellSet, plane: Hyperplane
+) -> Hyperplane | None:
     """Count the words of the cells by a hyperplane.
 
     The result is None where the count decides no word, or where the cells are not proved to be in
     their box.
     """
     step = counter.step
-    phi = _phi(some.box[None], np.array([plane.slope]))
+    phi = _phi(cell_set.box[None], np.array([plane.slope]))
     width = float(phi.hi[0] - phi.lo[0])
     if not np.isfinite([plane.right, plane.wrong, width]).all():
         return None
     size = max(1.0, np.ceil(width / BINS / GRAIN)) * GRAIN
-    words = counter.words(some, plane._replace(bin=float(size)))
-    if words == (0, some.words):
+    words = counter.words(cell_set, plane._replace(bin=float(size)))
+    if words == (0, cell_set.words):
         return None
-    leaf = np.zeros(len(some.members), dtype=np.int64)
+    leaf = np.zeros(len(cell_set.members), dtype=np.int64)
     if not holds(
-        step.network.task, step.tables, some.cells, step.network.heads, leaf, some.box[None]
+        step.network.task, step.tables, cell_set.cells, step.network.heads, leaf, cell_set.box[None]
     ).all():
         return None
     return plane._replace(bin=float(size), words=words)

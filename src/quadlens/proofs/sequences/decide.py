@@ -136,9 +136,9 @@ class StepProof:
 
         Cells are decided together first, then each by itself.
         """
-        ((proposals, hard),) = self._merged([group], target)
-        left = self._settled(group, proposals, hard)
-        return self._settled(group, *self._bisected(group, left, target))
+        ((proposals, hard),) = self._merge([group], target)
+        left = self._make_leaves(group, proposals, hard)
+        return self._make_leaves(group, *self._bisect(group, left, target))
 
     def decide(self, aim: Aim, by_planes: ByPlanes, groups: list[CellGroup] | None = None) -> None:
         """Give every cell a leaf, with the margin aimed at where that can be proved.
@@ -147,16 +147,16 @@ class StepProof:
         """
         tell(f"step {self.number + 1}: {self.size:,} cells")
         groups, children = self.groups if groups is None else groups, []
-        for group, (proposals, hard) in zip(groups, self._merged(groups, aim.target), strict=True):
-            left = self._settled(group, proposals, hard)
-            left = self._settled(group, *self._bisected(group, left, aim.target))
+        for group, (proposals, hard) in zip(groups, self._merge(groups, aim.target), strict=True):
+            left = self._make_leaves(group, proposals, hard)
+            left = self._make_leaves(group, *self._bisect(group, left, aim.target))
             if left and not aim.is_wrong and not is_over():
                 aim.meet(self._attacks_on(group, left))
-                left = self._settled(group, *self._bisected(group, left, aim.target))
+                left = self._make_leaves(group, *self._bisect(group, left, aim.target))
             if 0 < len(left) <= TILTED and not aim.is_wrong and not is_over():
                 left = by_planes(self, group, left, aim.target)
             if left:
-                children += self._refined(group, left, aim)
+                children += self._refine_hard(group, left, aim)
         if children:
             self.decide(aim, by_planes, children)
 
@@ -171,7 +171,7 @@ class StepProof:
                 self.network, self.tables, self.number, group.cells, i, group.boxes.middle[i]
             )
 
-    def _refined(self, group: CellGroup, hard: list[int], aim: Aim) -> list[CellGroup]:
+    def _refine_hard(self, group: CellGroup, hard: list[int], aim: Aim) -> list[CellGroup]:
         """Return the children of these cells as one group, or give the cells open leaves.
 
         The list is empty where no letter is free, no room is left, or the time is over.
@@ -184,7 +184,7 @@ class StepProof:
             for lower in (0.9 * target, 0.75 * target, target / 2, target / 8, target * 2.0**-20):
                 if is_over():
                     break
-                hard = self._settled(group, *self._bisected(group, hard, max(lower, SMALLEST)))
+                hard = self._make_leaves(group, *self._bisect(group, hard, max(lower, SMALLEST)))
             own, nothing = self.tables.own[group.cells.own], np.zeros((0, 2))
             for answer in np.unique(group.cells.answer[hard]).tolist():
                 group.leaf[[i for i in hard if group.cells.answer[i] == answer]] = len(self.leaves)
@@ -198,7 +198,9 @@ class StepProof:
             group.children[i] = (side, child, int(first), int(last))
         return [child]
 
-    def _settled(self, group: CellGroup, proposals: list[Proposal], hard: list[int]) -> list[int]:
+    def _make_leaves(
+        self, group: CellGroup, proposals: list[Proposal], hard: list[int]
+    ) -> list[int]:
         """Make leaves of the proposals whose cells are proved to be in their box.
 
         The result is the cells that are still undecided.
@@ -224,7 +226,7 @@ class StepProof:
             self.leaves.append(Leaf(proposal.kind, own, answer, ends, proposal.margin))
         return sorted(hard)
 
-    def _merged(
+    def _merge(
         self, groups: list[CellGroup], target: float
     ) -> list[tuple[list[Proposal], list[int]]]:
         """Find in each group the sets of cells that one box decides, and the cells without one."""
@@ -263,7 +265,7 @@ class StepProof:
             queue = again
         return by_group
 
-    def _bisected(
+    def _bisect(
         self, group: CellGroup, hard: list[int], target: float
     ) -> tuple[list[Proposal], list[int]]:
         """Find single cells whose box bisects into all right or all wrong; the rest too."""
@@ -371,12 +373,12 @@ class StepProof:
         words, task = dict.fromkeys(range(len(self.leaves)), 0), self.network.task
         for group in self.all_groups():
             cells, settled = group.cells, np.flatnonzero(group.leaf >= 0)
-            pairs, many = np.unique(
+            pairs, counts = np.unique(
                 np.stack([group.leaf[settled], cells.state[settled]], axis=1),
                 axis=0,
                 return_counts=True,
             )
-            for (leaf, state), n in zip(pairs.tolist(), many.tolist(), strict=True):
+            for (leaf, state), n in zip(pairs.tolist(), counts.tolist(), strict=True):
                 words[leaf] += n * task.words_to[cells.first][state] * task.words_from[cells.last]
         return words
 
@@ -385,8 +387,10 @@ class StepProof:
         least = most = 0
         for leaf, words in self.words_by_leaf().items():
             kind, plane = self.leaves[leaf].kind, self.leaves[leaf].plane
-            few, many = plane.words if plane else (words * (kind == WRONG), words * (kind != RIGHT))
-            least, most = least + few, most + many
+            wrong_least, wrong_most = (
+                plane.words if plane else (words * (kind == WRONG), words * (kind != RIGHT))
+            )
+            least, most = least + wrong_least, most + wrong_most
         return least, most
 
     def wrong_cells(self) -> Iterator[Fixed]:

@@ -86,10 +86,10 @@ class LinearLeaf:
 
     def hints(self) -> dict[str, Any]:
         """Return the leaf as a certificate writes it."""
-        about = {"kind": self.kind, "own": self.own, "answer": self.answer}
+        leaf_hints = {"kind": self.kind, "own": self.own, "answer": self.answer}
         if self.kind == OPEN:
-            return about
-        return {**about, "groups": self.groups, "wrong": self.wrong, "words": self.words}
+            return leaf_hints
+        return {**leaf_hints, "groups": self.groups, "wrong": self.wrong, "words": self.words}
 
 
 @dataclass(eq=False)
@@ -116,7 +116,7 @@ class Bundle:
     leaf: LinearLeaf | None = None
 
     @property
-    def settled(self) -> LinearLeaf:
+    def proved_leaf(self) -> LinearLeaf:
         """Return the leaf that decides the bundle."""
         if self.leaf is None:
             raise RuntimeError(f"nothing was proved of the cells of {self.symbols}")
@@ -133,7 +133,7 @@ class Bundle:
         return frozenset(state for state, *_ in self.cells)
 
 
-def _put(bundles: dict[Any, Bundle], key: Any, cell: Any) -> None:
+def _add_to_bundle(bundles: dict[Any, Bundle], key: Any, cell: Any) -> None:
     """Put a cell into a bundle.
 
     No two cells of one bundle have the same state, so that its words are those of its states.
@@ -280,7 +280,7 @@ class LinearStep:
             *(part.tolist() for part in rows), strict=True
         ):
             key = (self.tables.own.index(token), answer, first, tuple(row), states[-1])
-            _put(bundles, key, (states[0], tuple(letters), self.entries, place))
+            _add_to_bundle(bundles, key, (states[0], tuple(letters), self.entries, place))
         return list(bundles.values())
 
     def _refined(self, bundle: Bundle) -> list[Bundle]:
@@ -323,7 +323,7 @@ class LinearStep:
                         after,
                     )
                     cell = (state, (*letters, a), inner, at)
-                _put(children, key, cell)
+                _add_to_bundle(children, key, cell)
         return list(children.values())
 
     def _paths(self, bundle: Bundle) -> WordAutomaton:
@@ -374,11 +374,11 @@ class LinearStep:
         for share in LOWER if self._lowest > 0 else ():
             if is_over():
                 break
-            if not any(True for _ in self._led(self.bundles, max(share * target, SMALLEST))):
+            if not any(True for _ in self._contested(self.bundles, max(share * target, SMALLEST))):
                 return
         queue: list[tuple[int, int, Bundle, Any]] = []
         gap = 0
-        for bundle, terms in self._led(self.bundles, target):
+        for bundle, terms in self._contested(self.bundles, target):
             queue.append((self._words(bundle), len(queue), bundle, terms))
         queue.sort(key=lambda waiting: -waiting[0])
         left = sum(words for words, *_ in queue)
@@ -396,7 +396,7 @@ class LinearStep:
             undecided.append((leaf.words[0] - leaf.words[1], number, bundle))
         self._refine(undecided, gap, target)
 
-    def _led(self, bundles: list[Bundle], target: float) -> Iterator[tuple[Bundle, Any]]:
+    def _contested(self, bundles: list[Bundle], target: float) -> Iterator[tuple[Bundle, Any]]:
         """Yield the bundles in which a rival may lead, with these rivals' terms.
 
         The other bundles get their leaves here.
@@ -439,23 +439,23 @@ class LinearStep:
         )
         if not (counter.sizes - counter.shift > -900).all():  # hardly any weight of attention
             return self._open(bundle, words)
-        each = sorted(((counter.most([c]), c) for c in range(len(rivals))), reverse=True)
+        ranked_rivals = sorted(((counter.most([c]), c) for c in range(len(rivals))), reverse=True)
         least, wrong = 0, 0
-        for count, c in each:
+        for count, c in ranked_rivals:
             # No more words are wrong than may be.
             if count <= least:
                 break
             least, wrong = max((least, wrong), (counter.least(c), c))
         groups, most = [], 0
-        while each:
-            (count, c), rest, each = each[0], each[1:], []
+        while ranked_rivals:
+            (count, c), rest, ranked_rivals = ranked_rivals[0], ranked_rivals[1:], []
             group = [c]
             for other, rival in rest:
                 joined = counter.most([*group, rival])
                 if joined < count + other:
                     group, count = [*group, rival], joined
                 else:
-                    each.append((other, rival))
+                    ranked_rivals.append((other, rival))
             groups.append(
                 tuple(
                     Rival(int(rivals[c]), *step)
@@ -508,7 +508,7 @@ class LinearStep:
     @cached_property
     def leaves(self) -> list[LinearLeaf]:
         """Return all leaves in the order of their first cells."""
-        return [bundle.settled for bundle in self._numbered]
+        return [bundle.proved_leaf for bundle in self._numbered]
 
     @cached_property
     def _numbered(self) -> dict[Bundle, int]:
@@ -553,7 +553,7 @@ class LinearStep:
             if not children:
                 continue
             gap, leaves = gap + wide, leaves + len(children)
-            for child, terms in self._led(children, target):
+            for child, terms in self._contested(children, target):
                 leaf = self._counted(child, terms, self._words(child), target)
                 self._settle(child, leaf)
                 wide, number = leaf.words[0] - leaf.words[1], number + 1
