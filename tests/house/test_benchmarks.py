@@ -1,4 +1,4 @@
-"""The benchmark scripts: rows with the keys others rely on, and exponents that follow the cost formulas."""
+"""Benchmarks have the keys that others rely on, and exponents of the cost formulas."""
 
 import dataclasses
 import json
@@ -34,7 +34,8 @@ def test_small_run_proves_everything_with_moments_and_fits_exponents() -> None:
     result = run_certify_bench(bench_sizes([31, 59], [64]))
     names = {field.name for field in dataclasses.fields(CertifyRow)}
     assert names >= {
-        "p", "d_mlp", "strategy", "flops", "seconds", "brute_force_flops", "brute_force_seconds", "certified_share"
+        "p", "d_mlp", "strategy", "flops", "seconds", "brute_force_flops", "brute_force_seconds",
+    "certified_share",
     }  # fmt: skip
     shares = {(row.p, row.strategy): row.certified_share for row in result.rows}
     for p in (31, 59):
@@ -52,7 +53,7 @@ def test_small_run_proves_everything_with_moments_and_fits_exponents() -> None:
 
 @pytest.mark.parametrize("noise", [0.001, 0.3])
 def test_brute_force_in_float64_proves_no_more_than_is_true(noise: float) -> None:
-    """Its margins against exact ones, without tolerance, and its error against the largest there is."""
+    """Its margins are below exact ones, and its error is below the largest there is."""
     model = build_mlp(Recipe(31, (2, 5, 7, 11), 64, noise=noise, seed=1))
     proof, truth, exact = brute_force_in_float64(model), true_margins(model), exact_logits(model)
     right = [margin for row in truth for margin in row if margin > 0]

@@ -1,4 +1,4 @@
-"""Each wing is small enough for one person: its characters, and its page that says where to begin."""
+"""Each wing is small enough for one person, and has a page that says where to begin."""
 
 import tomllib
 from pathlib import Path

@@ -90,7 +90,7 @@ def test_pizza_is_seed_0_and_clean_and_mismatched_is_not() -> None:
 
 
 def test_original_is_the_papers_mainline_model() -> None:
-    """From its start: its frequencies, every coefficient and every R² as printed, and nearly its numbers of neurons."""
+    """From its start: frequencies, coefficients and R² as printed, neurons nearly so."""
     files = RunFiles(data_directory() / "original.safetensors")
     assert from_json(
         TrainingManifest, files.manifest.read_bytes(), "original"

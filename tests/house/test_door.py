@@ -280,7 +280,7 @@ for cluster in quadlens.bounds(study).bounded:
 
 
 def test_the_notebook_of_a_newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Load, explain, draw one cluster on my own axes, certify, print the bound: public names only."""
+    """Load, explain, draw a cluster on my own axes, certify, print the bound: public names."""
     import matplotlib.pyplot as plt
 
     assert len([line for line in NOTEBOOK.splitlines() if line.strip()]) <= 15
@@ -341,7 +341,7 @@ def test_a_task_by_name_table_or_file(tmp_path: Path) -> None:
 
 
 def test_values_are_short_all_the_way_down(study: quadlens.Study) -> None:
-    """A public value shows itself in 200 characters, what it holds in 120, however deep, exact numbers included."""
+    """A public value shows itself in 200 characters, and what it holds in 120, however deep."""
     import dataclasses
 
     public = {getattr(quadlens, name) for name in quadlens.__all__}

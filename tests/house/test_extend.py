@@ -1,4 +1,4 @@
-"""The errands of docs/howto/extend.md, each done on a copy of the tree: so many files, and it works."""
+"""The errands of docs/howto/extend.md, each done on a copy of the tree, work."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The gallery: what its cards say of bundled networks is what the program says, and every card has what it needs."""
+"""Cards of the gallery say what the program says, and each has what it needs."""
 
 import hashlib
 import importlib.util
@@ -30,7 +30,10 @@ MARGIN_TOLERANCE = 1e-3
 
 
 def differing(card: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """What a card says otherwise than the program; seconds are of one machine, and the picture's text is not a fact."""
+    """Return what a card says otherwise than the program.
+
+    Seconds are of one machine, and the picture's text is not a fact.
+    """
     same = [key for key in card.keys() - {"seconds", "picture", "margin"} if card[key] != now[key]]
     margins = [float(facts["margin"]) for facts in (card, now)]
     return same + ["margin"] * (abs(margins[0] - margins[1]) > MARGIN_TOLERANCE * margins[1])

@@ -1,4 +1,4 @@
-"""The scripts that install Debian's packages wait for another apt, and end in one line where they cannot."""
+"""Scripts that install Debian's packages wait for another apt, or end in one line."""
 
 import os
 import shutil

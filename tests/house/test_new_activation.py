@@ -1,4 +1,4 @@
-"""An activation that the core alone knows: what works with it, and the sentence of what does not."""
+"""An activation that the core alone knows: what works, and the sentence of what does not."""
 
 import subprocess
 import sys

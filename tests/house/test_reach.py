@@ -1,4 +1,4 @@
-"""No hub: what a module reaches, by the imports in its text and by what a process loads (`tools/reach.py`)."""
+"""What a module reaches (`tools/reach.py`): by its imports, and by what a process loads."""
 
 import ast
 import subprocess
@@ -59,7 +59,7 @@ def test_nobody_inside_goes_through_the_door() -> None:
 
 
 def test_only_the_door_imports_by_name() -> None:
-    """Figures and commands are lists that the door loads from; a study's parts are the door's own table."""
+    """Figures and commands are lists that the door loads from; parts are the door's table."""
     words = {
         name: {
             node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
@@ -128,7 +128,7 @@ print(sum(len(open(file, encoding="utf-8").read()) for file in files if file))
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FIGURES, ids=lambda family: family.name)
 def test_a_figure_loads_no_more_than_its_share(family: object) -> None:
-    """In a fresh process, from a bundled model; a figure that this model has not loads what it needs to say so.
+    """Draw in a fresh process; a figure that a model has not loads what it needs to say so.
 
     The checker is another distribution, which is loaded whole where one of its limits is read.
     """
@@ -142,7 +142,10 @@ def test_a_figure_loads_no_more_than_its_share(family: object) -> None:
 
 def test_an_import_is_seen_in_a_function_and_in_a_string_and_not_for_types() -> None:
     known = frozenset({"a", "a.b", "a.c", "a.d", "a.e"})
-    text = "if TYPE_CHECKING:\n    import a.e\ndef f():\n    from a import b\n    return 'a.c'\nfrom a.d import x\n"
+    text = (
+        "if TYPE_CHECKING:\n    import a.e\n"
+        "def f():\n    from a import b\n    return 'a.c'\nfrom a.d import x\n"
+    )
     assert set(imported(ast.parse(text), "a.x", known)) == {"a.b", "a.c", "a.d"}
     assert set(imported(ast.parse(text), "a", known, strings=False)) == {"a.b", "a.d"}
     reached = closure({"a": frozenset({"b"}), "b": frozenset({"a", "c"}), "c": frozenset()})

@@ -1,4 +1,4 @@
-"""Output that README quotes is what its commands print, line by line; `…` stands for lines left out."""
+"""README quotes what its commands print; `…` stands for lines left out."""
 
 import re
 from pathlib import Path
@@ -26,7 +26,7 @@ def quoted(text: str) -> list[tuple[list[str], list[str]]]:
 
 
 def stands_in(lines: list[str], printed: list[str]) -> bool:
-    """Whether the lines follow one another in what was printed, with more between them only where `…` stands."""
+    """Return whether lines follow one another in what was printed, but for those that `…` is."""
     place, anywhere = 0, False
     for line in lines:
         if line == "…":

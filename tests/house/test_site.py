@@ -1,4 +1,4 @@
-"""The site builds without a warning and without a network, with every tutorial executed; the wheel stands alone."""
+"""The site builds without a warning or a network, tutorials run, the wheel stands alone."""
 
 import dataclasses
 import inspect
@@ -98,7 +98,7 @@ def test_every_public_name_has_an_entry() -> None:
 
 
 def test_every_value_is_listed_with_its_members() -> None:
-    """By `:members:`; fields are in the docstring's Attributes, and what takes arguments has a docstring."""
+    """Fields are in the docstring's Attributes, and what takes arguments has a docstring."""
     said = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     values = [
         value for name in quadlens.__all__ if inspect.isclass(value := getattr(quadlens, name))
@@ -168,7 +168,7 @@ def test_the_site_builds_without_a_warning_and_cuts_no_table(
 
 
 def test_the_release_has_one_version_and_one_date() -> None:
-    """The version is written once, in the package; what quotes it has the same, and the changelog begins with it."""
+    """The version is written once; what quotes it has the same, as the changelog."""
     cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     (version,) = re.findall(r"^version: (.*)$", cited, re.M)
     (day,) = re.findall(r'^date-released: "(.*)"$', cited, re.M)
@@ -190,7 +190,7 @@ def test_the_release_has_one_version_and_one_date() -> None:
 
 @pytest.mark.timeout(900)
 def test_the_wheel_stands_alone(tmp_path: Path) -> None:
-    """Built from the source archive, with every file of the tree in it; installed beside its dependencies alone."""
+    """It is built from the source archive, and installed beside its dependencies alone."""
     run(sys.executable, "-m", "build", "--outdir", tmp_path / "quadlens", ROOT)
     run(
         sys.executable,

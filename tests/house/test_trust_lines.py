@@ -1,4 +1,4 @@
-"""docs/trust.md counts the lines of the checker that pairs never need: those that no import from there reaches."""
+"""docs/trust.md counts the lines of the checker that no import for pairs reaches."""
 
 import ast
 import importlib
@@ -17,7 +17,7 @@ def tool(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def imported(path: Path) -> set[str]:
-    """The checker's modules that a module imports at its top; sequences are imported later, where they are met."""
+    """Return the checker's modules that a module imports at its top, before any sequence."""
     found = set[str]()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("quadlens_checker"):

@@ -1,4 +1,4 @@
-"""The numbers that documents quote: each is what its command says today, and is inserted, rounded to its safe side."""
+"""Numbers that documents quote are what commands say today, rounded to the safe side."""
 
 import importlib
 import json
@@ -27,7 +27,7 @@ def number(text: str) -> Fraction:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ROWS)
 def test_a_value_is_what_its_command_says_today(name: str, tool: Any) -> None:
-    """A proof's hints are found in floating point: what is compared exactly is the text, rounded to its safe side."""
+    """Compare the text, rounded to its safe side: a proof's hints are floating point."""
     (value,) = (one for one in tool.VALUES if one.name == name)
     now = value.row()
     assert tool.text(now) == tool.text(ROWS[name])

@@ -1,4 +1,4 @@
-"""Data flows one way: a wing imports only wings below it (`[tool.importlinter]` in pyproject.toml)."""
+"""A wing imports only wings below it (`[tool.importlinter]` in pyproject.toml)."""
 
 import os
 import re
@@ -83,7 +83,7 @@ def test_an_import_against_the_order_is_found(tmp_path: Path, module: str, line:
 
 
 def test_types_and_shapes_are_checked_while_testing() -> None:
-    """Of functions with shapes, which tie arguments to each other; without; and whose annotations are text."""
+    """Check functions with shapes, which tie arguments, without, and with annotations as text."""
     from quadlens.network import Weights
     from quadlens.network.config import Config, check_modulus
     from quadlens.network.handmade import waves
