@@ -35,7 +35,7 @@ def test_small_run_proves_everything_with_moments_and_fits_exponents() -> None:
     names = {field.name for field in dataclasses.fields(CertifyRow)}
     assert names >= {
         "p", "d_mlp", "strategy", "flops", "seconds", "brute_force_flops", "brute_force_seconds",
-    "certified_share",
+        "certified_share",
     }  # fmt: skip
     shares = {(row.p, row.strategy): row.certified_share for row in result.rows}
     for p in (31, 59):

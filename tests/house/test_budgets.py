@@ -51,3 +51,10 @@ def test_every_wing_has_a_budget() -> None:
         path.parent.name for path in (SOURCE / "quadlens").glob("*/__init__.py")
     } - HOME_OF.keys()
     assert wings | {"checker", "door"} == BUDGETS.keys()
+
+
+@pytest.mark.parametrize("wing", sorted(BUDGETS.keys() - {"door"}))
+def test_every_wing_has_a_page(wing: str) -> None:
+    """What it is, in which order to read it, what is frozen, how to run its tests: one page."""
+    name = "quadlens_checker" if wing == "checker" else f"quadlens/{wing}"
+    assert (SOURCE / name / "README.md").is_file(), f"src/{name} has no README.md"
