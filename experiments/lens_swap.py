@@ -21,7 +21,7 @@ from jaxtyping import Float
 
 from quadlens.analysis.infinite_width.inputs import Inputs, inputs_of
 from quadlens.analysis.infinite_width.integral import tabulated_rule
-from quadlens.analysis.infinite_width.parts import LensParts, share_right, lens_parts
+from quadlens.analysis.infinite_width.parts import LensParts, lens_parts, share_right
 from quadlens.analysis.spectrum.of_study import layer_of
 from quadlens.base.errors import QuadlensError
 from quadlens.base.table import Table
