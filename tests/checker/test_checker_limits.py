@@ -36,7 +36,7 @@ MEGABYTES = 500
 
 @dataclass(frozen=True)
 class Run:
-    """What a stand-alone check said, and what it took: seconds of processors, megabytes at the peak."""
+    """The output of a stand-alone check, its processor seconds and its peak in megabytes."""
 
     code: int
     report: dict[str, Any]
