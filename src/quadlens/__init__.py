@@ -21,27 +21,28 @@ __version__ = VERSION
 _LINES = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8").splitlines()
 _HOMES = {line.split()[-1]: line.split()[1::2] for line in _LINES if line.startswith("from ")}
 __all__ = [*sorted({*_HOMES, "__version__"})]  # noqa: PLE0604
+_SPECTRUM, _PAIRS = "quadlens.analysis.spectrum.of_study", "quadlens.proofs.pairs.of_study"
 # Every part of a study by the name that users write after `study.`: the module and its function.
 _PARTS = {
-    "anatomy": ("quadlens.analysis.spectrum.of_study", "study_anatomy"),
-    "collapsed": ("quadlens.analysis.spectrum.of_study", "collapsed_of"),
-    "evaluation": ("quadlens.analysis.spectrum.of_study", "evaluation_of"),
-    "margins": ("quadlens.analysis.spectrum.of_study", "margins_of"),
-    "keys": ("quadlens.analysis.spectrum.of_study", "keys_of"),
+    "anatomy": (_SPECTRUM, "study_anatomy"),
+    "collapsed": (_SPECTRUM, "collapsed_of"),
+    "evaluation": (_SPECTRUM, "evaluation_of"),
+    "margins": (_SPECTRUM, "margins_of"),
+    "keys": (_SPECTRUM, "keys_of"),
     "skip_shares": ("quadlens.analysis.logits.of_study", "skip_shares_of"),
     "explanation": ("quadlens.analysis.explanation.of_study", "explanation_of"),
     "bounds": ("quadlens.analysis.quadrature.of_study", "bounds_if_any"),
     "lens": ("quadlens.analysis.infinite_width.of_study", "whole_lens"),
-    "certificates": ("quadlens.proofs.pairs.of_study", "certificates_of"),
-    "certificate": ("quadlens.proofs.pairs.of_study", "certificate_of"),
+    "certificates": (_PAIRS, "certificates_of"),
+    "certificate": (_PAIRS, "certificate_of"),
     "history": ("quadlens.training.of_study", "history_of"),
 }
 # The same of functions that take more than the study.
 _METHODS = {
-    "logits": ("quadlens.analysis.spectrum.of_study", "logits_of"),
-    "preactivations": ("quadlens.analysis.spectrum.of_study", "preactivations_of"),
+    "logits": (_SPECTRUM, "logits_of"),
+    "preactivations": (_SPECTRUM, "preactivations_of"),
     "certify": ("quadlens.proofs.sequences.of_study", "certified"),
-    "without_proofs": ("quadlens.proofs.pairs.of_study", "without_proofs"),
+    "without_proofs": (_PAIRS, "without_proofs"),
 }
 
 
@@ -72,9 +73,6 @@ def _part_named(name: str) -> Any:
     return getattr(import_module(home), function)
 
 
-def _checker() -> Any:
-    return import_module("quadlens_checker")
-
-
-DOOR.study_of, DOOR.read, DOOR.checker, DOOR.load = _study_of, _read, _checker, import_module
+DOOR.study_of, DOOR.read, DOOR.load = _study_of, _read, import_module
+DOOR.checker = lambda: import_module("quadlens_checker")
 DOOR.part_named, DOOR.parts, DOOR.methods = _part_named, _PARTS, _METHODS

@@ -446,7 +446,7 @@ def test_public_names_are_found_lazily() -> None:
 
     assert callable(package.load)
     with pytest.raises(AttributeError, match="module 'quadlens' has no attribute 'nonsense'"):
-        _ = package.nonsense
+        _ = package.nonsense  # type: ignore[attr-defined]
 
 
 def test_text_has_at_most_six_digits(folder: Path) -> None:

@@ -206,8 +206,9 @@ def test_one_mark_a_neuron(models: dict[str, Study], drawn: dict[str, dict[str, 
         (axis,) = drawn["pizza"][f"angles-{cluster.k}"].axes
         assert len(np.asarray(axis.collections[0].get_offsets())) == len(cluster.neurons)
     bars = drawn["pizza"]["freqcount"].axes[0].patches
-    alive = ~results.explanation.roles.dead  # type: ignore[attr-defined]
-    assert sum(bar.get_height() for bar in bars) == alive.sum()
+    alive = ~results.explanation.roles.dead
+    heights = [bar.get_height() for bar in bars]  # type: ignore[attr-defined]
+    assert sum(heights) == alive.sum()
     every, stray = frequency_counts(models["mismatched"].explanation)
     assert (
         stray.sum()
