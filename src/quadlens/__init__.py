@@ -37,7 +37,7 @@ _PARTS = {
     "certificate": (_PAIRS, "certificate_of"),
     "history": ("quadlens.training.of_study", "history_of"),
 }
-# The same of functions that take more than the study.
+# Those that take more than the study.
 _METHODS = {
     "logits": (_SPECTRUM, "logits_of"),
     "preactivations": (_SPECTRUM, "preactivations_of"),

@@ -1,4 +1,4 @@
-"""`python -m quadlens`, and the program `quadlens`."""
+"""The program `quadlens`."""
 
 import gc
 import os

@@ -8,5 +8,6 @@ class Study:
 
     def __setstate__(self, state: object) -> None:
         raise BadFile(
-            "this study was pickled by an older version of quadlens; make it again with quadlens.study(…)"
+            "this study was pickled by an older version of quadlens; "
+            "make it again with quadlens.study(…)"
         )
