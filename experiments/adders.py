@@ -44,15 +44,16 @@ from quadlens.readers.registry import checkpoints_in
 
 FACTS = Path(__file__).with_suffix(".toml")
 DATA = Path(__file__).parent / "data" / "adders.csv"
-FIELDS = ("repository", "path", "stated", "verdict", "margin_proved", "margin_attained", "wrong_at_least",
-          "wrong_at_most", "drawn", "drawn_wrong", "input", "answer", "seconds", "checked", "check_seconds",
-          "check_megabytes", "certificate_megabytes")  # fmt: skip
+FIELDS = ("repository", "path", "stated", "verdict", "margin_proved", "margin_attained",
+          "wrong_at_least", "wrong_at_most", "drawn", "drawn_wrong", "input", "answer", "seconds",
+          "checked", "check_seconds", "check_megabytes", "certificate_megabytes")  # fmt: skip
 DRAWN = 20_000
 # A network that answers at least this share of random inputs right is counted as nearly right: the
 # board's own rule.
 NEARLY = 0.99
-HEADER = ("checkpoint", "stated", f"right of {DRAWN:,} random", "verdict", "margin, or an input and its answer",
-          "wrong inputs", "seconds to decide", "to check")  # fmt: skip
+HEADER = ("checkpoint", "stated", f"right of {DRAWN:,} random", "verdict",
+          "margin, or an input and its answer", "wrong inputs", "seconds to decide",
+          "to check")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,10 @@ def with_weights(path: Path, saved: Path) -> Path:
 
 
 def checkpoints(directory: Path, known: Sequence[Mapping[str, str]]) -> list[Path]:
-    """Return the checkpoints below a directory, and programs of adders.toml with weights in them."""
+    """Return the checkpoints below a directory and its programs of adders.toml.
+
+    Such a program has its weights in it.
+    """
     programs = [path for path in sorted(directory.rglob("*.py")) if facts_of(path, known)]
     with contextlib.suppress(*([BadFile] if programs else [])):
         return [*checkpoints_in(directory), *programs]
@@ -279,11 +283,11 @@ def sentences(data: Path = DATA) -> str:
         at_most(100 * found["others_fail_most"], 0),
     )
     return (
-        f"Of {found['networks']} public networks of other groups, {found['nearly_right']} answer at "
-        f"least {100 * NEARLY:g} % of {DRAWN:,} random inputs right. **Of these, {found['right']} are "
-        f"right on all inputs and {found['wrong']} are not**, each with an input that it answers "
-        f"wrong; {found['wrong_stated_100']} of the {found['wrong']} are published as 100 %. The "
-        f"other {found['others']} fail on {low}–{high} % of random inputs."
+        f"Of {found['networks']} public networks of other groups, {found['nearly_right']} answer "
+        f"at least {100 * NEARLY:g} % of {DRAWN:,} random inputs right. **Of these, "
+        f"{found['right']} are right on all inputs and {found['wrong']} are not**, each with an "
+        f"input that it answers wrong; {found['wrong_stated_100']} of the {found['wrong']} are "
+        f"published as 100 %. The other {found['others']} fail on {low}–{high} % of random inputs."
     )
 
 

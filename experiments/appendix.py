@@ -240,11 +240,11 @@ def appendix_words(models: list[dict[str, Any]]) -> str:
             f"- {nothing}, {nor}; with coordinates all inputs of {of(sum(whole), n)} are proved. "
             "What networks differ by from their few numbers, and the few numbers' margin, medians: "
             f"where all inputs are proved {medians(True)}; where not, {medians(False)}.",
-            "- `thin`, which keeps the network's own directions in place of planes fitted to waves, "
-            f"proves all inputs of {of(proved, n)}, in {at_most(middle, 1)} operations per weight in "
-            "the median. Its first attempt that proves every input is the one that is kept, so that "
-            f"little margin may be left: {at_least(least, 2)} at least; in {in_float32} of the {n} "
-            "it is enough for float32 execution too.",
+            "- `thin`, which keeps the network's own directions in place of planes fitted to "
+            f"waves, proves all inputs of {of(proved, n)}, in {at_most(middle, 1)} operations per "
+            "weight in the median. Its first attempt that proves every input is the one that is "
+            f"kept, so that little margin may be left: {at_least(least, 2)} at least; in "
+            f"{in_float32} of the {n} it is enough for float32 execution too.",
         ]
     )
 

@@ -215,7 +215,9 @@ def thin_table(_: Sequence[Row]) -> Table:
     per = weights / (2 * model.config.d_model * model.config.d_mlp)
     why = {
         "attention from the directions": f"{found.r} columns through W_O and W_V, then the tokens",
-        "what attention leaves out": f"{found.q} rows through W_V and W_O: the tokens' plane; norms",
+        "what attention leaves out": (
+            f"{found.q} rows through W_V and W_O: the tokens' plane; norms"
+        ),
         "skip terms": "along the directions that W_out writes to",
         "W_in along directions": (
             f"{found.r} directions, {at_most(1 / per, 2)} each; norms, and the constant row"
@@ -223,7 +225,9 @@ def thin_table(_: Sequence[Row]) -> Table:
         "inputs of neurons": (
             f"{2 * model.config.p} tokens, {found.added} directions, {model.config.d_mlp} neurons"
         ),
-        "W_out, W_U along directions": f"{found.r_out} directions, {at_most(1 / per, 2)} each; norms",
+        "W_out, W_U along directions": (
+            f"{found.r_out} directions, {at_most(1 / per, 2)} each; norms"
+        ),
         "signs": (
             "each neuron's tokens sorted from its neighbour's order (counted); "
             "sets of tokens, each sign counted"
@@ -233,7 +237,8 @@ def thin_table(_: Sequence[Row]) -> Table:
             "arc ends, mispredicted neurons"
         ),
         "scores and margins": (
-            f"once for each a - b; {at_most(100 * found.answers / model.config.p**3, 1)} % of all answers one by one"
+            "once for each a - b; "
+            f"{at_most(100 * found.answers / model.config.p**3, 1)} % of all answers one by one"
         ),
     }
     lines = [

@@ -5,7 +5,8 @@
 
 The error of a cluster's sum against the integral of its shared function, for any c, is
 
-    E(r, b) = Σ_i w_i σ(g_r(θ_b + φ_i)) e^{iψ_i} - e^{-2iθ_b} ∫ σ(g_r(θ)) e^{2iθ} dθ,   g_r(θ) = Re Σ_m F_m[r] e^{imθ}
+    E(r, b) = Σ_i w_i σ(g_r(θ_b + φ_i)) e^{iψ_i} - e^{-2iθ_b} ∫ σ(g_r(θ)) e^{2iθ} dθ,
+    g_r(θ) = Re Σ_m F_m[r] e^{imθ}
 
 θ_b = kwb, one row r per difference a - b, weights w_i that sum to 2π, σ = ReLU or |x|. With F_0 =
 0, F_1 = e^{is} it is the error of `math.md` §4. Every row's integral is exact up to rounding:
@@ -176,8 +177,8 @@ def shared_errors(lens: Lens) -> tuple[SharedError, ...]:
     """
     if lens.activation not in ("relu", "abs"):
         raise BadConfig(
-            f"this model's activation is {lens.activation!r}; the exact error is known for relu and "
-            "abs, whose integrals have a closed form between the zeros of the shared function"
+            f"this model's activation is {lens.activation!r}; the exact error is known for relu "
+            "and abs, whose integrals have a closed form between the zeros of the shared function"
         )
     part: Part = "relu" if lens.activation == "relu" else "abs"
     rules = [

@@ -74,7 +74,8 @@ def table() -> None:
     """The rows of docs/sequences.md: ranges over the seeds of each K, rounded outwards."""
     rows = list(csv.DictReader(DATA.open()))
     print(
-        "| K | by | inputs | seeds | accuracy between | widest gap, points | seconds | to check | to try all |"
+        "| K | by | inputs | seeds | accuracy between | widest gap, points "
+        "| seconds | to check | to try all |"
     )
     print("|---|---|---|---|---|---|---|---|---|")
     for K, by in sorted({(int(row["K"]), row["by"]) for row in rows}):

@@ -3,12 +3,12 @@
 | row | cost | each term |
 |---|---|---|
 | norms | weights | products of Frobenius norms (`noise_norms.py`, as are the next three) |
-| operator norms | weights · r | parameterised matrices by their operator norms, r columns in all planes |
+| operator norms | weights · r | parameterised matrices by operator norms, r columns in all planes |
 | planes | weights · r | noise along planes and noise orthogonal to them apart |
 | multiplied | weights · r + p² r | planes multiplied out, a and b added before norms are taken |
 | tables | p d_mlp | Σ_i |U^s[i]| spread_c(W_L^r[i]), or Euclidean norms, whichever is less |
 | inputs | p² d_mlp | the same with (|x + ε| - |x|)(a,b) itself; what is no absolute value exactly |
-| coordinates | p² d_mlp r | the sum over neurons in coordinates of the answers' planes exactly, the rest as before |
+| coordinates | p² d_mlp r | the neurons' sum in the answers' planes exactly, the rest as before |
 | exact | p³ d_mlp | `expand` |
 
 `together` is a bound on the whole difference of logits, with all noises that a row can add up
@@ -94,7 +94,8 @@ class Bounded:
         check_pair(network, simple)
         if network.config.activation not in SLOPES:
             raise BadConfig(
-                f"bounds need a slope of at most 1, relu or abs; this is {network.config.activation}"
+                "bounds need a slope of at most 1, relu or abs; this is "
+                f"{network.config.activation}"
             )
         self.network, self.simple, self.config = network, simple, network.config
         self.linear, self.bent = SLOPES[network.config.activation]

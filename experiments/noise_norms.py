@@ -6,7 +6,8 @@ A row x of the stream and a matrix M of full size are split by a basis P of the 
 parameterised matrices read or write, a hint with 1 - PᵀP small: x = y Pᵀ + x', y = x P, and M = P F
 + N', F = Pᵀ M. Then, |·| the Euclidean norm,
 
-    |x M Q| ≤ |y| ‖F Q‖ + |x'| ‖N' Q‖_F,     |x M - x M Q Qᵀ| ≤ |y| ‖F - F Q Qᵀ‖_F + |x'| ‖N' - N' Q Qᵀ‖_F
+    |x M Q| ≤ |y| ‖F Q‖ + |x'| ‖N' Q‖_F,
+    |x M - x M Q Qᵀ| ≤ |y| ‖F - F Q Qᵀ‖_F + |x'| ‖N' - N' Q Qᵀ‖_F
 
 up to SLACK: a matrix is a 2 × 2 table of norms (plane, rest), and a path through the network the
 product of these. A parameterised matrix has its plane alone, so that noise which is orthogonal to a
@@ -121,7 +122,10 @@ def matrices(tensors: dict[str, np.ndarray], like: Weights) -> Matrices:
 
 @dataclass(frozen=True, eq=False)
 class Planes:
-    """Find bases where two matrices meet: x before attention, v in values, y after it, u for W_U."""
+    """The bases of planes where two matrices meet.
+
+    `x` is before attention, `v` in values, `y` after attention, and `u` is for W_U.
+    """
 
     x: Matrix
     v: Matrix

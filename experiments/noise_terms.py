@@ -2,7 +2,8 @@
 
 Every matrix is the parameterised one plus noise, and the product is multiplied out.
 
-    logits = Σ_r W_L^r σ(Σ_s pre^s) + Σ_t S^t,                  s ⊆ {E, V, O, in},  r ⊆ {out, U},  t ⊆ {E, V, O, out, U}
+    logits = Σ_r W_L^r σ(Σ_s pre^s) + Σ_t S^t,
+    s ⊆ {E, V, O, in},  r ⊆ {out, U},  t ⊆ {E, V, O, out, U}
 
 pre^s is the part of the pre-activations in which the matrices of s are noise and the others
 parameterised, likewise W_L^r and S^t; nothing is neglected. σ = ReLU is half the identity, which

@@ -1,4 +1,7 @@
-"""Random models of every family the package reads: architectures, tasks, activations, attention, sizes of weights."""
+"""Draw random models of every family that the package reads.
+
+Models differ in architecture, task, activation, attention and the size of their weights.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +23,11 @@ Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 
 
 def any_task(rng: np.random.Generator, largest: int = 15, smallest: int = 2) -> Task:
-    """Every kind of task: formulas with odd, even and composite n, groups, tables with and without a group."""
+    """Draw a task of any kind.
+
+    A task is a formula with an odd, even or composite n, a group, or a table with or without a
+    group.
+    """
     n = int(rng.integers(smallest, largest + 1))
     units = [u for u in range(1, n) if np.gcd(u, n) == 1]
     prime = int(rng.choice([p for p in PRIMES if smallest <= p <= largest]))
@@ -57,7 +64,10 @@ def _renamed(name: str, rng: np.random.Generator) -> Task:
 def any_model(
     rng: np.random.Generator, draw: Draw, largest: int = 15, smallest: int = 2
 ) -> Weights:
-    """A model of any family, n from `smallest` to `largest` or that of a group; `draw` makes each weight."""
+    """Draw a model of any family.
+
+    Its n is from `smallest` to `largest`, or that of a group; `draw` makes each weight.
+    """
     task, d, dtype = (
         any_task(rng, largest, smallest),
         int(rng.integers(1, 13)),
@@ -110,7 +120,10 @@ def usual_weights(scale: float = 1.0) -> Draw:
 
 
 def extreme_weights(rng: np.random.Generator) -> Draw:
-    """Weights of one model: of any size from denormal to overflow, alike or each tensor on its own, some degenerate."""
+    """Return what draws the weights of one model, from denormal to overflow.
+
+    All tensors have one size or each has its own; some tensors are degenerate.
+    """
     kind = str(
         rng.choice(["usual", "one size", "own sizes", "every size", "degenerate", "some huge"])
     )
@@ -143,8 +156,11 @@ def extreme_weights(rng: np.random.Generator) -> Draw:
 
 
 def extreme_model(rng: np.random.Generator) -> Weights:
-    """A small model beyond what training leaves: softmax times 10^-8 to 10^9 or divided by next to nothing, values and
-    pre-activations of any size up to 10^18; some with weights from denormal to overflow."""
+    """Draw a small model beyond what training leaves.
+
+    Its softmax is multiplied by 10^-8 to 10^9, or divided by next to nothing. Its values and
+    pre-activations have any size up to 10^18. Some models have weights from denormal to overflow.
+    """
     draw = (
         usual_weights(float(rng.choice([0.1, 1.0, 10.0, 1e3])))
         if rng.random() < 0.7
@@ -172,7 +188,10 @@ def extreme_model(rng: np.random.Generator) -> Weights:
 
 
 def network(rng: np.random.Generator, largest: int = 6, smallest: int = 2) -> Weights:
-    """A model of any kind, half of the time asked for what it answers itself, so that all is to be proved."""
+    """Draw a model of any kind.
+
+    Half of the models have their own answers for their task, so that every input is to be proved.
+    """
     kind = str(rng.choice(["usual", "usual", "integers"]))
     draw = usual_weights(float(rng.choice([0.3, 1.0, 3.0])))
     if kind == "integers":

@@ -52,7 +52,11 @@ def quadlens(*words: str | Path) -> Run:
 
 
 def refused(run: Run, text: str) -> None:
-    """Bad input: exit code 2, one message and perhaps its flags, no stack trace, nothing on stdout."""
+    """Assert that a run refused bad input, with `text` in its message.
+
+    The exit code is 2. There is one message and perhaps its flags, no stack trace, and nothing on
+    stdout.
+    """
     assert run.code == 2, run
     assert text in run.err, run.err
     assert run.err.startswith("error: "), run.err

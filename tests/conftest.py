@@ -19,7 +19,9 @@ from jaxtyping import AbstractArray, install_import_hook, jaxtyped
 
 
 def checked(**how: Any) -> Callable[[Any], Any]:
-    """As `jaxtyped`, with less around each call: beartype alone where there is no shape, and shapes checked once.
+    """Return a decorator that checks types as `jaxtyped` does, with less work per call.
+
+    Functions without shapes are checked by beartype alone, and shapes are checked once.
 
     Annotations that are text may name what is not known yet, or only to type checkers; those
     `jaxtyped` knows to read.
@@ -108,7 +110,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """When it has to be quick, files that are slow as a whole are not even read: they load PyTorch, Ray, browsers."""
+    """Ignore files that are slow as a whole when it has to be quick.
+
+    They are not even read, because they load PyTorch, Ray or browsers.
+    """
     if config.getoption("--quick") and collection_path.suffix == ".py":
         return True if SLOW_FILE.search(collection_path.read_text(encoding="utf-8")) else None
     return None
@@ -138,7 +143,10 @@ BROWSER_FLAGS = [
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
-    """One browser for all tests of a process (Playwright runs only once in each); skipped where there is none."""
+    """Yield one browser for all tests of a process.
+
+    Playwright runs only once in each process. Tests are skipped where there is no browser.
+    """
     playwright_api = pytest.importorskip(
         "playwright.sync_api", reason="the package playwright is not installed"
     )

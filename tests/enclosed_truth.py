@@ -1,4 +1,7 @@
-"""What a model of any kind answers, enclosed by Arb to 200 bits from the plain forward pass: the judge of proofs."""
+"""Enclose what a model of any kind answers, as the judge of proofs.
+
+Arb evaluates the plain forward pass to 200 bits.
+"""
 
 from fractions import Fraction
 from functools import lru_cache
@@ -136,7 +139,10 @@ def enclosed_margins(model: Weights) -> Truth:
 
 
 def check_enclosed(proof: Proof, truth: Truth, answers: Any) -> int:
-    """No claim is above what the truth can be, and no witness is answered right; how many inputs were certified."""
+    """Assert that no claim is above what the truth can be.
+
+    No witness is answered right. Return how many inputs were certified.
+    """
     for a, row in enumerate(truth):
         for b, (low, high) in enumerate(row):
             if proof.certified[a, b]:

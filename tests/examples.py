@@ -1,4 +1,7 @@
-"""On how many examples a property is tried: few when it has to be quick, many when there is time."""
+"""Set on how many examples a property is tried.
+
+They are few when it has to be quick and many when there is time.
+"""
 
 from hypothesis import settings
 

@@ -1,4 +1,7 @@
-"""The explorer in a real browser (Debian's Chromium through Playwright), with all that it complains about."""
+"""Open the explorer in a real browser and keep all its complaints.
+
+The browser is Debian's Chromium, through Playwright.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -89,7 +92,8 @@ class Opened:
         self.page.locator(f"#{name}").evaluate(
             """(e, v) => {
               e.value = v;
-              for (const name of ["input", "change"]) e.dispatchEvent(new Event(name, { bubbles: true }));
+              for (const name of ["input", "change"]) """
+            """e.dispatchEvent(new Event(name, { bubbles: true }));
             }""",
             value,
         )
@@ -103,7 +107,8 @@ def drop_file(page: Opened, name: str, content: bytes) -> None:
           const transfer = new DataTransfer();
           transfer.items.add(new File([new Uint8Array(bytes)], name));
           for (const kind of ['dragover', 'drop'])
-            dispatchEvent(new DragEvent(kind, { dataTransfer: transfer, cancelable: true, bubbles: true }));
+            dispatchEvent(new DragEvent(kind, """
+        """{ dataTransfer: transfer, cancelable: true, bubbles: true }));
         }""",
         [name, list(content)],
     )
@@ -131,7 +136,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture
 def visit(chromium: Any, pages: dict[str, Path]) -> Iterator[Any]:
-    """visit(name or file, fragment, **context options) opens a page and waits; at the end nothing may have gone wrong.
+    """Yield visit(name or file, fragment, **context options), which opens a page.
+
+    It waits until the page is ready. At the end nothing may have gone wrong.
 
     A page that is not to get ready (`ready=False`) is opened, and the test reads and clears its
     complaints.

@@ -37,7 +37,8 @@ try:
     said = "read"
 except QuadlensError as error:
     said = str(error)
-print(json.dumps({"said": said, "seconds": time.process_time() - start, "megabytes": peak() - before}))
+print(json.dumps({"said": said, "seconds": time.process_time() - start, \
+"megabytes": peak() - before}))
 """
 
 
@@ -47,7 +48,10 @@ LAUNCHER = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"
 
 
 def attacked(path: Path, how: str = "import") -> dict[str, Any]:
-    """Read `path` in a process of limited address space: what it said, how long it took, what it added to the peak."""
+    """Read `path` in a process of limited address space.
+
+    Return what the process said, how long it took and what it added to the peak of memory.
+    """
     done = subprocess.run(
         [
             sys.executable,

@@ -1,4 +1,6 @@
-"""kill -9 at random moments: python kill_marathon.py [KILLS [SEED [CASE …]]], Linux; KILLS of each case.
+"""Kill commands at random: python kill_marathon.py [KILLS [SEED [CASE …]]].
+
+Each case is killed KILLS times, with `kill -9`. This runs on Linux alone.
 
 Commands that write several files are run to their end, then killed again and again: half of the
 kills at a moment drawn from the whole time that the command took, half when it opens, renames or
@@ -47,8 +49,8 @@ from quadlens.training.population.sweep import sweep
 TINY = TrainConfig(
     p=7, d_model=8, d_mlp=16, n_heads=2, d_head=4, epochs=150, attention_rate=0.5, history_every=10
 )
-SETTINGS = ("--p", "7", "--d-model", "8", "--d-mlp", "16", "--n-heads", "2", "--d-head", "4", "--epochs", "600",
-            "--threads", "1", "--checkpoint-every", "50", "-q")  # fmt: skip
+SETTINGS = ("--p", "7", "--d-model", "8", "--d-mlp", "16", "--n-heads", "2", "--d-head", "4",
+            "--epochs", "600", "--threads", "1", "--checkpoint-every", "50", "-q")  # fmt: skip
 SMALL, OTHER = (Recipe(p=7, keys=keys, neurons=24) for keys in ((1, 2), (2, 3)))
 # What differs from run to run: how long it took.
 TIMES = ("seconds", "created", "train_seconds")
@@ -143,7 +145,10 @@ def run_report(directory: Path) -> None:
 
 @functools.cache
 def _prepared(recipe: Recipe) -> Study:
-    """A small model with everything computed that its page needs, so that what is left to do is to write."""
+    """Return a small model with everything computed that its page needs.
+
+    What is left to do is to write.
+    """
     return prepare(study_of(build_mlp(recipe)).without_proofs())
 
 
@@ -258,7 +263,10 @@ def _without_times(content: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Found:
-    """What killing one case showed: kills, runs that ended before their kill, and the files compared after kills."""
+    """What killing one case showed.
+
+    It counts kills, runs that ended before their kill, and files compared after kills.
+    """
 
     kills: int
     finished: int
@@ -267,7 +275,10 @@ class Found:
 
 @dataclass(frozen=True)
 class Moment:
-    """When to kill: so long after the start, or so long after the change of a file with this number."""
+    """The moment of a kill.
+
+    It is `seconds` after the start, or after the change of a file with the number `step`.
+    """
 
     seconds: float
     step: int | None = None
@@ -282,7 +293,10 @@ class Moment:
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """What a run leaves that nobody kills: its files, how long it took and how often it changed a file."""
+    """What an undisturbed run leaves.
+
+    It has the run's files, how long the run took and how often it changed a file.
+    """
 
     files: dict[str, bytes]
     seconds: float
@@ -332,7 +346,11 @@ def check(
 
 
 def kill_case(case: Case, kills: int, moments: random.Random, base: Path) -> Found:
-    """Kill one case `kills` times; raises AssertionError where a file is neither whole nor absent."""
+    """Kill one case `kills` times.
+
+    Raises:
+        AssertionError: A file is neither whole nor absent.
+    """
     save(build_mlp(SMALL), base / "small.safetensors")
     part, whole, old = base / "part", undisturbed(case.run, base / "whole"), {}
     if case.older:
@@ -380,7 +398,10 @@ def kill_case(case: Case, kills: int, moments: random.Random, base: Path) -> Fou
 
 
 def _in_the_making(name: str) -> bool:
-    """Files that an unfinished run keeps for itself: its checkpoint, and a sweep's unfinished models."""
+    """Return whether a file is one that an unfinished run keeps for itself.
+
+    These are its checkpoint and a sweep's unfinished models.
+    """
     return name.endswith(".checkpoint") or name.startswith(("unfinished", "failed"))
 
 
@@ -408,7 +429,8 @@ def main(words: Sequence[str]) -> None:
             found = kill_case(CASES[name], kills, random.Random(f"{seed} {name}"), Path(directory))
         ended = f"{found.finished} runs ended before theirs, {found.compared} files compared"
         print(
-            f"{name}: {found.kills} kills, {ended}, all whole; the same command again: the same bytes",
+            f"{name}: {found.kills} kills, {ended}, all whole; "
+            "the same command again: the same bytes",
             flush=True,
         )
 

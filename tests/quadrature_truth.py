@@ -1,4 +1,7 @@
-"""The truth about a quadrature rule, enclosed by ball arithmetic straight from its definition; nothing here is fast."""
+"""Enclose the truth about a quadrature rule by ball arithmetic.
+
+All follows straight from the rule's definition; nothing here is fast.
+"""
 
 from typing import Any
 
@@ -61,7 +64,10 @@ def weights(scheme: Scheme) -> list[Any]:
 
 
 def angle_difference(scheme: Scheme, s: Any, part: str) -> Any:
-    """Σ w_i f(cos(s+φ_i)) (e^{iψ_i} - e^{2iφ_i}) without cancellation: e^{ix}-e^{iy} = 2i sin((x-y)/2) e^{i(x+y)/2}."""
+    """Return Σ w_i f(cos(s+φ_i)) (e^{iψ_i} - e^{2iφ_i}) without cancellation.
+
+    The identity used is e^{ix} - e^{iy} = 2i sin((x-y)/2) e^{i(x+y)/2}.
+    """
     total = acb(0)
     for w, phi, psi in zip(weights(scheme), scheme.phi.tolist(), scheme.psi.tolist(), strict=True):
         height = abs((s + arb(phi)).cos())

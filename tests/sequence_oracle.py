@@ -1,4 +1,7 @@
-"""The slow oracle of proofs on sequences: every word in 200-bit arithmetic, against what `certify` says."""
+"""Judge proofs on sequences by a slow oracle.
+
+Every word is evaluated in 200-bit arithmetic and compared with what `certify` claims.
+"""
 
 import itertools
 from dataclasses import replace
@@ -30,7 +33,10 @@ def all_words(network: Network) -> np.ndarray:
 
 
 def true_margins(network: Network, bits: int = 200) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper ends of every word's margin at every step, [word, step], as exact balls' ends."""
+    """Return lower and upper ends of every word's margin at every step.
+
+    Both are arrays [word, step] of exact ends of balls.
+    """
     words, task = all_words(network), network.task
     low, high = (np.empty((len(words), len(task.steps)), dtype=object) for _ in "lh")
     with precision(bits):
@@ -90,7 +96,10 @@ def check(certificate: SequenceCertificate, bits: int = 200) -> None:
 
 
 def own_answers(weights: Weights, letters: int, alphabet: int, flipped: int | None) -> Weights:
-    """The same weights, asked for what they answer at the last position; but for one word, if any."""
+    """Return the same weights on the task of their own answers at the last position.
+
+    If `flipped` is given, the answer of that word is changed.
+    """
     sizes = [alphabet**i for i in range(letters + 1)]
     after = [np.arange(sizes[i] * alphabet).reshape(sizes[i], alphabet) for i in range(letters)]
     tokens = [tuple(tuple(range(alphabet)) for _ in range(size)) for size in sizes[:-1]]

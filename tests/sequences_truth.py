@@ -1,4 +1,7 @@
-"""A network on sequences in Arb, the obvious way: the truth that the checker's enclosures are compared with."""
+"""Evaluate a network on sequences in Arb, the obvious way.
+
+This is the truth that the checker's enclosures are compared with.
+"""
 
 from typing import Any
 
@@ -49,7 +52,10 @@ def activated(name: str, x: Any) -> Any:
 
 
 class Truth:
-    """The parts of a forward pass: streams, queries, keys, what values write, and what follows attention."""
+    """The parts of a forward pass.
+
+    They are streams, queries, keys, what values write, and what follows attention.
+    """
 
     def __init__(self, weights: Weights) -> None:
         self.weights, self.config = weights, sequence_config(weights)

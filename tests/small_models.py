@@ -27,7 +27,10 @@ def random_mlps(draw: st.DrawFn) -> Weights:
 
 @st.composite
 def tied_mlps(draw: st.DrawFn) -> Weights:
-    """Tiny integer weights: pre-activations that are exactly 0 and logits that are exactly equal, everywhere."""
+    """Draw models with tiny integer weights.
+
+    Many pre-activations are exactly 0, and many logits are exactly equal.
+    """
     config = Config.mlp(
         draw(small_moduli), draw(st.integers(1, 6)), draw(st.sampled_from(["relu", "abs"]))
     )
@@ -61,10 +64,10 @@ def adders(draw: st.DrawFn) -> Weights:
 
 @st.composite
 def nearly_tied_adders(draw: st.DrawFn) -> Weights:
-    """A table look-up that answers right by one part in 2^20 or not at all: neuron a·p + b fires for (a, b) only.
+    """Draw a table look-up that answers right by one part in 2^20 or not at all.
 
-    Neuron n reads 1 from a = n // p and 1 from b = n mod p, less 1 (folded into b), and writes its
-    answer.
+    Neuron n = a·p + b fires for (a, b) only. It reads 1 from a = n // p and 1 from b = n mod p,
+    less 1 (folded into b), and writes its answer.
     """
     p = draw(st.sampled_from([3, 3, 5]))
     rng = np.random.default_rng(draw(seeds))

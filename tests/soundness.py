@@ -35,12 +35,17 @@ def true_margins(model: Weights) -> Truth:
     return margins
 
 
-PIECE = 20  # bits; a sum of products of two pieces, one of them the sum of two, over 4,096 neurons is below 2^53
+# Bits of a piece. The factors of a product are a piece and the sum of two pieces. Over 4,096
+# neurons such products add up to less than 2^53.
+PIECE = 20
 WORD = 3  # pieces that are compared at once
 
 
 def pieces(x: Shaped[np.ndarray, "m n"], count: int = 1) -> Int64[np.ndarray, "pieces m n"]:
-    """At least `count` digits to the base 2^PIECE, the lowest first; all but the last, 0 or -1, are not negative."""
+    """Return at least `count` digits to the base 2^PIECE, the lowest first.
+
+    The last digit is 0 or -1, and the others are not negative.
+    """
     digits: list[np.ndarray] = []
     while len(digits) < count - 1 or np.any((x != 0) & (x != -1)):
         digits.append((x & ((1 << PIECE) - 1)).astype(np.int64))
@@ -49,7 +54,10 @@ def pieces(x: Shaped[np.ndarray, "m n"], count: int = 1) -> Int64[np.ndarray, "p
 
 
 def quick_margins(model: Weights) -> Truth:
-    """What `true_margins` says, as exactly, of relu or |x| and up to 4,096 neurons: products of short integers."""
+    """Return the same as `true_margins`, as exactly, by products of short integers.
+
+    The activation is relu or |x|, and there are at most 4,096 neurons.
+    """
     exact = integer_model(collapse_exactly(model))
     p, d = exact.p, exact.d_mlp
     assert d <= 4096
@@ -94,8 +102,9 @@ def quick_margins(model: Weights) -> Truth:
 
 
 def check_sound(proof: Proof, truth: Truth) -> None:
-    """What is certified is right, with at least the margin claimed; what is called wrong or tied is that.
+    """Assert that all claims of a proof are true.
 
+    What is certified is right with at least the margin claimed. What is called wrong or tied is so.
     A complete proof leaves out only what is not right.
     """
     for a, row in enumerate(truth):
@@ -114,7 +123,10 @@ def check_sound(proof: Proof, truth: Truth) -> None:
 
 
 def check_complete(proof: Proof, truth: Truth) -> None:
-    """Exact strategies certify all that is true, with the true smallest margin, and list the rest as wrong or tied."""
+    """Assert that an exact strategy certifies all that is true.
+
+    Its margin is the true smallest one, and it lists the rest as wrong or tied.
+    """
     right = [margin for row in truth for margin in row if margin > 0]
     assert int(proof.certified.sum()) == len(right)
     assert proof.margin == (min(right) if right else None)

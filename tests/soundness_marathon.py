@@ -101,7 +101,10 @@ def small(number: int, first: int) -> Counter[str]:
 def networks(
     number: int, first: int, folder: Path, sizes: tuple[int, int] = (2, 6)
 ) -> Iterator[Counter[str]]:
-    """Any task, attention and activation: every strategy, its certificate, and mutants of that; what was found."""
+    """Yield what was found for each model of any task, attention and activation.
+
+    Every strategy runs on it; its certificate and mutants of that are checked.
+    """
     smallest, largest = sizes
     for n in range(first, first + number):
         rng = np.random.default_rng((20_000 if smallest == 2 else 30_000, n))
@@ -123,7 +126,11 @@ def lows(truth: Truth) -> Margins:
 
 
 def like_trained(rng: np.random.Generator, moduli: dict[int, int]) -> Weights:
-    """A bundled model with all or a share of its neurons, some of them drawn again, or a hand-built one; with noise."""
+    """Draw a model as training leaves it, with noise.
+
+    It is a bundled model with all or a share of its neurons, some of them drawn again, or a
+    hand-built one.
+    """
     noise = float(rng.choice(NOISES))
     p = int(rng.choice(list(moduli), p=np.array(list(moduli.values())) / sum(moduli.values())))
     if p == SMALLEST_TRAINED:
@@ -232,7 +239,10 @@ def false_witness(one: Certificate, rng: np.random.Generator, truth: Margins) ->
 
 
 def consistent(certificate: dict[str, Any], words: str) -> None:
-    """Give the certificate words and flags that fit its claims, so that only the theorem can be false."""
+    """Give the certificate words and flags that fit its claims.
+
+    Then only the theorem can be false.
+    """
     claims, p = certificate["claims"], certificate["model"]["p"]
     claims["certified_inputs"] = p * p - len(certificate["uncertified"])
     margin = Fraction(claims["margin"])
@@ -264,7 +274,10 @@ def checked(
     folder: Path,
     mutants: int = MUTANTS,
 ) -> Counter[str]:
-    """The certificate is verified; each mutant is rejected or true; so is one about a model with other gates."""
+    """Assert that the certificate is verified, and each mutant rejected or true.
+
+    A certificate about a model with other gates is rejected or true as well.
+    """
     found: Counter[str] = Counter()
     if one.proof.margin is None or one.obstacle:
         return found
@@ -308,7 +321,10 @@ def checked(
 
 
 def by_proved_checker(certificate: Path, weights: Path) -> str:
-    """What the proved checker says of the two files; `outside` where its theorem is not about them."""
+    """Return the verdict of the proved checker on the two files.
+
+    It is `outside` where the checker's theorem is not about them.
+    """
     try:
         return check_proved(str(certificate), str(weights)).verdict
     except BadConfig:
@@ -349,7 +365,10 @@ def trained(
 
 
 def main(kind: str, number: str, first: str = "0") -> None:
-    """Run one of the kinds, and print what was found so far after every hundredth model (every one of the slow)."""
+    """Run one of the kinds and print what was found so far.
+
+    It prints after every model, but with `any` after every hundredth.
+    """
     found, models = Counter[str](), 0
     with tempfile.TemporaryDirectory() as folder:
         runs: dict[str, Callable[[int, int], Iterable[Counter[str]]]] = {

@@ -96,7 +96,10 @@ def has_checkpoint(root: Path, config: TrainConfig) -> bool:
 
 
 def worker_of(root: Path, config: TrainConfig) -> int | None:
-    """The process that makes a model, which has written itself into the model's lock; None when there is none."""
+    """Return the process that makes a model, or None when there is none.
+
+    The process has written itself into the model's lock.
+    """
     with contextlib.suppress(OSError, IndexError):
         process = int(Store(root).lock(config.run_id()).read_text().split()[1])
         os.kill(process, 0)
@@ -108,7 +111,9 @@ def worker_of(root: Path, config: TrainConfig) -> int | None:
 def killed_worker(
     root: Path, config: TrainConfig, times: int = 1, then: Callable[[], None] = lambda: None
 ) -> Iterator[list[int]]:
-    """Kill the worker of a model so many times, each time another and once there is a checkpoint, beside a sweep.
+    """Kill the worker of a model so many times, beside a sweep.
+
+    Each time it is another worker, which has written a checkpoint.
 
     Args:
         root: The sweep's directory.

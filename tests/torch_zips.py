@@ -1,4 +1,7 @@
-"""Torch zips for tests that read them: PyTorch itself writes them, of NumPy arrays and plain values."""
+"""Write torch zips for tests that read them.
+
+PyTorch itself writes them, of NumPy arrays and plain values.
+"""
 
 import io
 from collections.abc import Mapping

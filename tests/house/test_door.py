@@ -70,8 +70,8 @@ def test_every_verb_says_what_it_returns(name: str) -> None:
 def test_no_module_can_be_called() -> None:
     names = "import quadlens, sys; quadlens.certify, quadlens.report, quadlens.figures; "
     code = (
-        names
-        + "print([n for n, m in list(sys.modules.items()) if n.startswith('quadlens') and callable(m)])"
+        names + "print([n for n, m in list(sys.modules.items()) "
+        "if n.startswith('quadlens') and callable(m)])"
     )
     assert (
         subprocess.run(
@@ -366,14 +366,28 @@ def test_values_are_short_all_the_way_down(study: quadlens.Study) -> None:
         ]
 
     adder = quadlens.study("adder")
-    values = {"study": study, "explanation": study.explanation, "bounds": study.bounds, "lens": study.lens,
-              "certificate": study.certify("moments"), "cluster": study.explanation.clusters[0],
-              "evaluation": study.evaluation, "outline": quadlens.explain("clock"), "config": study.config,
-              "tables": study.collapsed, "task": study.config.task, "weights": study.model,
-              "parameterised": quadlens.parameterise(study), "history": quadlens.history("pizza"),
-              "recipe": quadlens.Recipe(p=11, keys=(1, 2), neurons=20), "training": quadlens.TrainConfig(),
-              "sequences": adder, "sequence weights": adder.model, "sequence certificate": quadlens.certify(adder),
-              "sequence explanation": quadlens.explain(adder)}  # fmt: skip
+    values = {
+        "study": study,
+        "explanation": study.explanation,
+        "bounds": study.bounds,
+        "lens": study.lens,
+        "certificate": study.certify("moments"),
+        "cluster": study.explanation.clusters[0],
+        "evaluation": study.evaluation,
+        "outline": quadlens.explain("clock"),
+        "config": study.config,
+        "tables": study.collapsed,
+        "task": study.config.task,
+        "weights": study.model,
+        "parameterised": quadlens.parameterise(study),
+        "history": quadlens.history("pizza"),
+        "recipe": quadlens.Recipe(p=11, keys=(1, 2), neurons=20),
+        "training": quadlens.TrainConfig(),
+        "sequences": adder,
+        "sequence weights": adder.model,
+        "sequence certificate": quadlens.certify(adder),
+        "sequence explanation": quadlens.explain(adder),
+    }
     assert [line for name, value in values.items() for line in walk(value, name, 0)] == []
     assert study.bounds is not None
     assert repr(study.bounds.bounded[0].relative_exact).startswith("Exact(0.032400357")

@@ -14,9 +14,11 @@ import dataclasses
 import quadlens
 from quadlens.network import activation
 
-activation.NONLINEARITIES["mish"] = dataclasses.replace(activation.NONLINEARITIES["silu"], name="mish", other_names=())
+activation.NONLINEARITIES["mish"] = dataclasses.replace(activation.NONLINEARITIES["silu"], \
+name="mish", other_names=())
 activation.ACTIVATIONS = (*activation.ACTIVATIONS, "mish")
-small = quadlens.edit.swap_activation(quadlens.build(p=5, keys=(1, 2), neurons=12, jitter=0.5, noise=0.1), "mish")
+small = quadlens.edit.swap_activation(\
+quadlens.build(p=5, keys=(1, 2), neurons=12, jitter=0.5, noise=0.1), "mish")
 """
 
 
@@ -50,11 +52,14 @@ assert "mish" in text and "Play with this model" not in text
     [
         (
             'quadlens.explore(small, "page.html")',
-            "BadConfig: the explorer does not know the activation mish; expected one of relu, abs, square, quartic, ",
+            "BadConfig: the explorer does not know the activation mish; "
+            "expected one of relu, abs, square, quartic, ",
         ),
         (
-            'quadlens.train(p=5, d_model=8, d_mlp=16, d_head=2, epochs=2, activation="mish", threads=1)',
-            "BadConfig: activation 'mish' cannot be trained yet; expected one of relu, abs, square, quartic, ",
+            "quadlens.train(p=5, d_model=8, d_mlp=16, d_head=2, epochs=2, "
+            'activation="mish", threads=1)',
+            "BadConfig: activation 'mish' cannot be trained yet; "
+            "expected one of relu, abs, square, quartic, ",
         ),
     ],
 )
