@@ -19,7 +19,7 @@ from jaxtyping import AbstractArray, install_import_hook, jaxtyped
 
 
 def checked(**how: Any) -> Callable[[Any], Any]:
-    """Return a decorator that checks types as `jaxtyped` does, with less work per call.
+    """Return a decorator that checks types like `jaxtyped`, with less work per call.
 
     Functions without shapes are checked by beartype alone, and shapes are checked once.
 
