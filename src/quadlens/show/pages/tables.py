@@ -5,6 +5,7 @@ They are the paper's, in its layout, and the numbers it prints in its text, with
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from importlib.resources import files
 
 from quadlens.analysis.explanation.of_study import explanation_of
 from quadlens.analysis.logits.of_study import skip_shares_of
@@ -13,6 +14,7 @@ from quadlens.analysis.quadrature import Bounds, ClaimTable, tables, text_table
 from quadlens.analysis.quadrature.of_study import rule_clusters
 from quadlens.analysis.spectrum.of_study import keys_of, no_waves
 from quadlens.base.numbers import NONE, decimals, fit
+from quadlens.base.reading import parse_toml
 from quadlens.base.table import Table
 from quadlens.network.study import Study
 
@@ -79,6 +81,9 @@ for _part, _name in (("abs", "abs"), ("relu", "ReLU"), ("id", "id")):
             f"{_equation} + angle-approximation-error",
         )
 
+OWN_TITLES: dict[str, str] = parse_toml(
+    (files(__package__) / "rows.toml").read_bytes(), "rows.toml"
+)
 
 POPULATION_FACTS = (
     ("models_all_neuron_frequencies_match", "good models: all neuron frequencies match"),
@@ -150,9 +155,7 @@ def _bound_table(claims: ClaimTable) -> PageTable:
     The page has four digits and CSV every digit. LaTeX is of the paper's own tables: its two digits
     and its equations.
     """
-    titles = [
-        TITLES.get(row.name, (row.name.replace("_", " "),) * 2 + ("",)) for row in claims.rows
-    ]
+    titles = [TITLES.get(row.name) or (OWN_TITLES[row.name],) * 2 + ("",) for row in claims.rows]
     shown, precise = text_table(claims), text_table(claims, None)
     corner, caption, label = (
         "Error bound \\ frequency",
