@@ -118,7 +118,7 @@ def test_a_cluster_that_is_not_there_is_said(tmp_path: Path) -> None:
     ]
     done = subprocess.run([*words, str(tmp_path)], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "no Ray cluster at address='127.0.0.1:1'" in done.stderr
+    assert "no Ray cluster at --address '127.0.0.1:1'" in done.stderr
     assert "Traceback" not in done.stderr
 
 
